@@ -1,0 +1,84 @@
+"""Find and kill every process that a command left behind, also those that left its session.
+
+A command is recognised by three marks: its process group, its session, and the variable
+`PULLCORD_RUN` that all its descendants inherit (a double fork or `setsid` keeps it). Where there is
+no `/proc` (macOS) only the process group is killed.
+"""
+
+import contextlib
+import os
+import signal
+from pathlib import Path
+
+MARKER = "PULLCORD_RUN"
+
+# A process that forks as fast as it can may slip through one pass; each pass kills all it sees.
+_MAX_PASSES = 50
+
+_PROC = Path("/proc")
+_LAST_PID_FIELD = 4  # of /proc/loadavg: the pid that was given out last
+
+
+def kill_tree(root: int, *, marker: str, reaped: bool) -> None:
+    """Kill the group and the session that `root` leads, and every process that carries `marker`.
+
+    When `root` has been `reaped`, its number may belong to somebody else by now, so only the
+    marker counts; as long as it is alive or a zombie, the number is safe to use.
+    """
+    if not reaped:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(root, signal.SIGKILL)
+    if not hasattr(os, "pidfd_open"):
+        return
+    wanted = f"{MARKER}={marker}".encode()
+    session = None if reaped else root
+    for _ in range(_MAX_PASSES):
+        killed = [pid for pid in _younger_than(root) if _kill_if_ours(pid, session, wanted)]
+        if not killed:
+            return
+
+
+def _younger_than(root: int) -> list[int]:
+    """Pids that were given out after `root`, or all pids if the counter has wrapped since then."""
+    try:
+        last = int((_PROC / "loadavg").read_bytes().split()[_LAST_PID_FIELD])
+        names = os.listdir(_PROC)  # noqa: PTH208  this runs for every command; strings are enough
+    except (OSError, ValueError, IndexError):
+        return []
+    pids = [int(name) for name in names if name.isdigit()]
+    if last < root:
+        return [pid for pid in pids if pid not in (root, os.getpid())]
+    return [pid for pid in pids if root < pid <= last and pid != os.getpid()]
+
+
+def _kill_if_ours(pid: int, session: int | None, wanted: bytes) -> bool:
+    """Kill `pid` if it is a living descendant of the command; say whether it was.
+
+    The process is held by a pidfd before it is looked at, so a pid that is reused in between
+    can neither be mistaken for ours nor be killed.
+    """
+    try:
+        handle = os.pidfd_open(pid)
+    except OSError:
+        return False
+    try:
+        if not _is_ours(pid, session, wanted):
+            return False
+        signal.pidfd_send_signal(handle, signal.SIGKILL)
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+    return True
+
+
+def _is_ours(pid: int, session: int | None, wanted: bytes) -> bool:
+    folder = _PROC / str(pid)
+    # The name in parentheses may itself hold blanks and parentheses; the fields start after it.
+    fields = (folder / "stat").read_bytes().rpartition(b")")[2].split()
+    state, _parent, _group, its_session = fields[:4]
+    if state in (b"Z", b"X"):
+        return False
+    if int(its_session) == session:
+        return True
+    return wanted in (folder / "environ").read_bytes().split(b"\0")
