@@ -38,7 +38,7 @@ class Output:
 
 
 class Spool:
-    """A file for everything that a command writes, up to `max_bytes`; without a path it only counts."""
+    """A file for all that a command writes, up to `max_bytes`; without a path it only counts."""
 
     def __init__(self, path: Path | None, max_bytes: int) -> None:
         self._path = path

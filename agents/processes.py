@@ -1,4 +1,4 @@
-"""Starts processes, reads their output, and leaves nothing of them behind. The only module that does.
+"""Starts processes, reads their output, leaves nothing of them behind. No other module does.
 
 A command gets an argument list (never a shell string), a session of its own, no terminal and no
 inherited variables. Its output is read until it exits plus a short grace, never until the end of
@@ -206,7 +206,7 @@ class _Running:
         *,
         until_closed: bool = False,
     ) -> str:
-        """Move bytes until the process has exited (or, `until_closed`, all its pipes are closed)."""
+        """Move bytes until the process exits (or, `until_closed`, until its pipes are closed)."""
         while True:
             if cancel is not None and cancel.is_set():
                 return "cancelled"
