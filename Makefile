@@ -1,0 +1,58 @@
+# `make run` starts Pullcord, `make test` runs its tests. Both first install what they need:
+# Python >= 3.11, git >= 2.38 and make are all that has to be there.
+
+.PHONY: run test setup check docs lock clean help
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+
+# The first Python on PATH that is new enough; the rest happens inside .venv.
+PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& echo $$python && break; done)
+SETUP = $(if $(PYTHON),,$(error Python 3.11 or newer is needed and was not found))\
+	$(PYTHON) board/management/setup.py
+VENV = .venv/bin/python
+
+# More arguments for the program that a target runs: make run ARGS="--port 9000"
+ARGS ?=
+# Tests run in this many processes.
+JOBS ?= 2
+
+help: ## Show this list
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile
+
+run: ## Start Pullcord
+	@$(SETUP)
+	@exec $(VENV) manage.py up $(ARGS)
+
+test: ## Run all tests
+	@$(SETUP) --dev
+	@exec $(VENV) -m pytest -n $(JOBS) $(ARGS)
+
+setup: ## Install everything, start nothing
+	@$(SETUP) --dev
+
+check: ## Style, types, layers, migrations
+	@$(SETUP) --dev
+	$(VENV) -m ruff check
+	$(VENV) -m ruff format --check
+	$(VENV) -m mypy
+	.venv/bin/lint-imports
+	$(VENV) manage.py makemigrations --check --dry-run
+
+docs: ## Check the documentation against the code
+	@$(SETUP) --dev
+	@exec $(VENV) -m pytest tests/test_docs.py $(ARGS)
+
+lock: ## Write the lock files anew from pyproject.toml and package.json
+	@$(SETUP) --dev
+	$(LOCK) --output-file requirements.lock
+	$(LOCK) --output-file requirements-dev.lock --group dev --constraint requirements.lock
+	npm install --package-lock-only
+LOCK = .venv/bin/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 \
+	--generate-hashes --no-header --no-annotate --no-emit-index-url $(ARGS)
+
+clean: ## Remove what set-up and tools made; data/ stays
+	rm -rf .venv node_modules static/vendor staticfiles dist htmlcov .coverage* test-results
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find board agents tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""Commands of `manage.py`, and the set-up that runs before them."""
