@@ -52,6 +52,7 @@ class SetupError(Exception):
 
 
 def main() -> int:
+    """Set up, or say in a sentence why it cannot be done; return the exit code."""
     parser = argparse.ArgumentParser(description="Install what Pullcord needs; start nothing.")
     parser.add_argument("--dev", action="store_true", help="also install the tools for tests")
     try:
@@ -82,6 +83,7 @@ def set_up(*, dev: bool) -> None:
 
 
 def check_machine() -> None:
+    """Raise SetupError unless Python and git are there and new enough."""
     if sys.version_info < OLDEST_PYTHON:
         raise SetupError(f"Python {dotted(OLDEST_PYTHON)} or newer is needed.")
     if shutil.which("git") is None:
@@ -103,6 +105,7 @@ def missing_parts(*, dev: bool) -> set[str]:
 
 
 def wanted_parts(*, dev: bool) -> dict[str, str]:
+    """What a complete set-up leaves behind: a fingerprint of each part."""
     lock = DEV_LOCK if dev else RUN_LOCK
     vendored = json.dumps(VENDORED).encode()
     return {
@@ -128,6 +131,7 @@ def read_stamp() -> dict[str, str]:
 
 
 def make_venv() -> None:
+    """Make .venv anew, with the one installer that puts everything else into it."""
     say(f"Making .venv with Python {sys.version.split()[0]}")
     try:
         run([sys.executable, "-m", "venv", "--clear", str(VENV)], capture=True)
@@ -139,10 +143,13 @@ def make_venv() -> None:
         ) from error
     with locked_requirement(INSTALLER) as requirement:
         pip = [str(VENV_PYTHON), "-m", "pip", "--disable-pip-version-check", "--quiet"]
-        run([*pip, "install", "--require-hashes", "--no-deps", "-r", str(requirement)], capture=True)
+        run(
+            [*pip, "install", "--require-hashes", "--no-deps", "-r", str(requirement)], capture=True
+        )
 
 
 def install_packages(*, dev: bool) -> None:
+    """Make the packages of .venv those of the lock: no more, no fewer."""
     lock = DEV_LOCK if dev else RUN_LOCK
     say(f"Installing the packages of {lock.name}")
     with requirements_without(lock, {INSTALLER, NODE}) as requirements:
@@ -150,6 +157,7 @@ def install_packages(*, dev: bool) -> None:
 
 
 def fetch_libraries() -> None:
+    """Fetch the front-end libraries with npm and copy what the pages use to static/vendor."""
     say("Fetching the front-end libraries")
     if npm_on_path():
         run_npm(os.environ["PATH"])
@@ -167,6 +175,7 @@ def fetch_libraries() -> None:
 
 
 def npm_on_path() -> bool:
+    """Whether the machine's own npm can be used."""
     if shutil.which("npm") is None or shutil.which("node") is None:
         return False
     try:
@@ -177,6 +186,7 @@ def npm_on_path() -> bool:
 
 
 def run_npm(path: str) -> None:
+    """Make node_modules what the lock says, with the first npm of a search path."""
     npm = shutil.which("npm", path=path) or "npm"
     run([npm, "ci", "--no-progress", "--loglevel=error"], env={"PATH": path}, capture=True)
 
@@ -207,9 +217,7 @@ def package_sources() -> dict[str, str]:
         "ALL_PROXY": options.get("proxy", ""),
         "UV_INDEX_STRATEGY": "unsafe-best-match",
     }
-    return {
-        name: value for name, value in translations.items() if value and name not in os.environ
-    }
+    return {name: value for name, value in translations.items() if value and name not in os.environ}
 
 
 @contextmanager
@@ -222,6 +230,7 @@ def locked_requirement(name: str) -> Iterator[Path]:
 
 @contextmanager
 def requirements_without(lock: Path, names: set[str]) -> Iterator[Path]:
+    """A requirements file with the entries of a lock but those that pin `names`."""
     entries = [entry for entry in lock_entries(lock) if entry_name(entry) not in names]
     with requirements_file(entries) as path:
         yield path
@@ -229,6 +238,7 @@ def requirements_without(lock: Path, names: set[str]) -> Iterator[Path]:
 
 @contextmanager
 def requirements_file(entries: list[str]) -> Iterator[Path]:
+    """A file with these entries, for as long as the block lasts."""
     with tempfile.NamedTemporaryFile("w", suffix=".txt", dir=VENV) as file:
         file.writelines(entries)
         file.flush()
@@ -241,6 +251,7 @@ def lock_entries(lock: Path) -> list[str]:
 
 
 def entry_name(entry: str) -> str:
+    """The name of the package that an entry of a lock pins."""
     return re.split(r"[^A-Za-z0-9._-]", entry, maxsplit=1)[0]
 
 
@@ -252,9 +263,7 @@ def one_at_a_time() -> Iterator[None]:
         yield
 
 
-def run(
-    command: list[str], *, env: Mapping[str, str] | None = None, capture: bool = False
-) -> str:
+def run(command: list[str], *, env: Mapping[str, str] | None = None, capture: bool = False) -> str:
     """Run a command and return what it printed if captured. Raises SetupError if it fails."""
     done = subprocess.run(
         command,
@@ -272,15 +281,18 @@ def run(
 
 
 def say(text: str) -> None:
+    """Tell what takes time now."""
     sys.stdout.write(f"{text} ...\n")
     sys.stdout.flush()
 
 
 def digest(content: bytes) -> str:
+    """A fingerprint of some content."""
     return hashlib.sha256(content).hexdigest()
 
 
 def dotted(version: tuple[int, ...]) -> str:
+    """A version as people write it."""
     return ".".join(map(str, version))
 
 
