@@ -1,0 +1,205 @@
+"""What a sandboxed command sees of the file system, as arguments for bubblewrap.
+
+Nothing is visible unless it is listed here: system programs and a few files of /etc, read-only;
+the worktree; a private scratch folder; and of the git directory just what `git commit` needs.
+Later arguments cover earlier ones, so the order matters.
+"""
+
+import os
+import secrets
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+SYSTEM_FOLDERS = ("/usr", "/opt")
+HOME = "/home/agent"
+
+_USR_LINKS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
+_ETC = (
+    "alternatives",
+    "ca-certificates",
+    "ca-certificates.conf",
+    "debian_version",
+    "fonts",
+    "group",
+    "host.conf",
+    "hosts",
+    "ld.so.cache",
+    "ld.so.conf",
+    "ld.so.conf.d",
+    "localtime",
+    "magic",
+    "mime.types",
+    "nsswitch.conf",
+    "os-release",
+    "passwd",
+    "pki/ca-trust/extracted",
+    "pki/tls/certs",
+    "protocols",
+    "resolv.conf",
+    "services",
+    "ssl/certs",  # not ssl/private
+    "ssl/openssl.cnf",
+    "terminfo",
+    "timezone",
+)
+_INTERPRETERS = ("python3", "node", "npm", "go", "cargo", "rustc", "java", "ruby", "deno", "bun")
+
+
+def system_arguments(*, etc: Path) -> list[str]:
+    """The read-only system: programs, libraries, and `etc` (see `copy_etc`)."""
+    arguments: list[str] = []
+    for folder in SYSTEM_FOLDERS:
+        arguments += ["--ro-bind-try", folder, folder]
+    for name in _USR_LINKS:
+        path = Path("/", name)
+        if path.is_symlink():
+            arguments += ["--symlink", str(path.readlink()), str(path)]
+        elif path.is_dir():
+            arguments += ["--ro-bind", str(path), str(path)]
+    arguments += ["--ro-bind", str(etc), "/etc"]
+    # For root the kernel's settings below /proc/sys are writable even without capabilities.
+    arguments += ["--proc", "/proc", "--remount-ro", "/proc"]
+    return [*arguments, "--dev", "/dev", "--tmpfs", "/run", "--tmpfs", HOME]
+
+
+def copy_etc(folder: Path) -> None:
+    """Make `folder` a copy of the harmless part of /etc.
+
+    One mount of a copy instead of 25 mounts of originals saves 6 ms in every command.
+    """
+    if folder.exists():
+        return
+    draft = folder.with_name(f"{folder.name}.{secrets.token_hex(4)}")
+    for name in _ETC:
+        source, target = Path("/etc", name), draft / name
+        if not source.exists():
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, target, symlinks=True)
+        else:  # resolv.conf is often a link to a place that does not exist in the sandbox
+            shutil.copy(source, target)
+    try:
+        draft.rename(folder)
+    except OSError:  # another command of the same run was first
+        shutil.rmtree(draft)
+
+
+def interpreter_folders(search_path: str, *, hidden: Sequence[Path]) -> list[Path]:
+    """Folders of interpreters that live outside the system folders (pyenv, nvm, uv, rustup).
+
+    A folder that holds or lies in something `hidden`, or that is a whole home, is left out.
+    """
+    home = Path.home()
+    # Not ~/.cargo: beside its programs lie its credentials.
+    too_much = {Path("/"), Path("/home"), home, home / ".local", home / ".cargo"}
+    found: list[Path] = []
+    for prefix in _prefixes(search_path):
+        # The path as it is on disk: a link in the middle would not exist in the sandbox.
+        folder = prefix.resolve()
+        if folder in too_much or _touches(folder, hidden) or is_below(folder, found):
+            continue
+        if not is_below(folder, [Path(name) for name in (*SYSTEM_FOLDERS, "/bin", "/nix/store")]):
+            found.append(folder)
+    return found
+
+
+def _prefixes(search_path: str) -> Iterator[Path]:
+    yield Path(sys.base_prefix)  # what `python` is here, also when PATH finds a pyenv shim first
+    for name in _INTERPRETERS:
+        program = shutil.which(name, path=search_path)
+        if program is None:
+            continue
+        real = Path(program).resolve()
+        if real.parent.name == "bin" and real.parent.parent != Path("/usr"):
+            yield real.parent.parent
+    # rustup's programs find the real ones in its toolchains.
+    yield from sorted((Path.home() / ".rustup" / "toolchains").glob("stable*"))
+
+
+def _touches(folder: Path, others: Sequence[Path]) -> bool:
+    return is_below(folder, others) or any(other.is_relative_to(folder) for other in others)
+
+
+def is_below(path: Path, folders: Sequence[Path]) -> bool:
+    """Whether `path` is one of `folders` or lies in one."""
+    return any(path.is_relative_to(folder) for folder in folders)
+
+
+def visible_search_path(search_path: str, interpreters: Sequence[Path]) -> str:
+    """PATH for the sandbox: the interpreters first, then the entries that exist in there."""
+    system = [Path(name) for name in (*SYSTEM_FOLDERS, *(f"/{name}" for name in _USR_LINKS))]
+    visible = [
+        entry
+        for entry in search_path.split(os.pathsep)
+        if entry.startswith("/") and is_below(Path(entry).resolve(), [*system, *interpreters])
+    ]
+    first = [str(folder / "bin") for folder in interpreters]
+    always = ["/usr/local/bin", "/usr/bin", "/bin"]
+    return os.pathsep.join(dict.fromkeys([*first, *visible, *always]))
+
+
+@dataclass(frozen=True)
+class PrivateGit:
+    """The git folders of one run: the shared ones are read-only, the private ones take its writes.
+
+    `common` is the bare repository of the worktree, `entry` its folder `worktrees/<id>`. `refs`
+    and `logs` cover those of `common`; new objects go to `objects`.
+    """
+
+    common: Path
+    entry: Path
+    refs: Path
+    logs: Path
+    objects: Path
+
+    def prepare(self) -> None:
+        """Create what is missing; existing private refs and objects are kept."""
+        for name, private in (("refs", self.refs), ("logs", self.logs)):
+            shared = self.common / name
+            shared.mkdir(exist_ok=True)  # without it there is nothing to mount the private one on
+            if not private.exists():
+                shutil.copytree(shared, private, symlinks=True)
+        self.objects.mkdir(parents=True, exist_ok=True)
+        # An empty file, read-only in the sandbox, so that nobody can make one with content.
+        (self.entry / "config.worktree").touch()
+
+    def arguments(self) -> list[str]:
+        """The common directory read-only, and over it just what a commit has to write."""
+        arguments = ["--ro-bind", str(self.common), str(self.common)]
+        for store in self.alternates():
+            arguments += ["--ro-bind", str(store), str(store)]
+        # The entries of other cards are hidden, so `worktrees` is replaced by an empty folder.
+        arguments += ["--tmpfs", str(self.common / "worktrees")]
+        arguments += ["--bind", str(self.entry), str(self.entry)]
+        for name in ("commondir", "gitdir", "config.worktree"):
+            arguments += ["--ro-bind", str(self.entry / name), str(self.entry / name)]
+        for name, private in (("refs", self.refs), ("logs", self.logs)):
+            arguments += ["--bind", str(private), str(self.common / name)]
+        return [*arguments, "--bind", str(self.objects), str(self.objects)]
+
+    def alternates(self) -> list[Path]:
+        """Object stores outside `common` that it borrows from, also indirectly."""
+        found: list[Path] = []
+        waiting = [self.common / "objects"]
+        while waiting:
+            store = waiting.pop()
+            listed = store / "info" / "alternates"
+            if not listed.is_file():
+                continue
+            for line in listed.read_text().splitlines():
+                other = (store / line).resolve() if line.strip() else store
+                if other not in found and not other.is_relative_to(self.common):
+                    found.append(other)
+                    waiting.append(other)
+        return found
+
+    def environment(self) -> dict[str, str]:
+        """Where git finds old objects and puts new ones."""
+        return {
+            "GIT_OBJECT_DIRECTORY": str(self.objects),
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(self.common / "objects"),
+        }
