@@ -1,1 +1,1 @@
-"""The harness: one agent loop on the Messages API. Plain Python; knows neither Django nor `board`."""
+"""The harness: one agent loop on the Messages API. Plain Python, without Django and `board`."""

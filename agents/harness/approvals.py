@@ -58,6 +58,7 @@ def edited_badly(answer: Answer, problem: str) -> str:
 def outcome_unknown(call: ToolCall, title: str) -> str:
     """What the model reads when a call was lost with its worker."""
     return (
-        f"interrupted, outcome unknown: the worker stopped while {call.tool} ({title}) ran. It"
-        " may have run in full, in part, or not at all. It was not repeated. Check before you go on."
+        f"interrupted, outcome unknown: the worker stopped while {call.tool} ({title}) ran."
+        " It may have run in full, in part, or not at all. It was not repeated."
+        " Check before you go on."
     )

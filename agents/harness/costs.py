@@ -11,7 +11,7 @@ import yaml
 from agents.harness.ports import Usage
 
 DEFAULT_PRICES = Path(__file__).parent.parent / "defaults" / "prices.yaml"
-# claude-haiku-4-5 is also the price of its dated ids, but claude-opus-5 not that of claude-opus-5-5.
+# The price of claude-haiku-4-5 is that of its dated ids; claude-opus-5 says nothing of -5-5.
 VARIANT = re.compile(r"(?:-\d{8}|-latest)?(?:\[\w+\]|@[\w.-]+)?$")
 
 
@@ -38,7 +38,7 @@ class Prices:
 
     @classmethod
     def load(cls, *paths: Path) -> "Prices":
-        """Read price files; a later file wins. Raises ValueError that names the file and the line."""
+        """Read price files; a later one wins. Raises ValueError that names file and model."""
         by_model: dict[str, Price] = {}
         for path in paths or (DEFAULT_PRICES,):
             with path.open() as file:
@@ -47,7 +47,7 @@ class Prices:
                 try:
                     by_model[name] = _price(price)
                 except (TypeError, KeyError, ValueError) as error:
-                    raise ValueError(f"{path}: the price of {name} is not valid: {error}") from error
+                    raise ValueError(f"{path}: the price of {name}: {error}") from error
         return cls(by_model)
 
     def book(self, usage: Usage, model: str) -> Usage:

@@ -105,7 +105,7 @@ class Dispatcher:
                 return False
             case Tier.ASK:
                 await self._run(behind)
-                await self._gate.ask(call, verdict, seq=None)
+                return await self._gate.ask(call, verdict, seq=None)
 
     def _problem(self, call: ToolCall) -> str:
         """What is wrong with this call whatever the policy says; empty if nothing is."""
@@ -202,7 +202,9 @@ class Dispatcher:
         approved = approvals.as_approved(call, answer)
         problem = self._problem(approved)
         if problem:
-            await self._finish(entry.seq, call, _refused_output(approvals.edited_badly(answer, problem)))
+            await self._finish(
+                entry.seq, call, _refused_output(approvals.edited_badly(answer, problem))
+            )
             return
         verdict = await self._gate.check(approved)
         if verdict.tier is Tier.DENY:
@@ -221,7 +223,9 @@ class Dispatcher:
         if tool is not None and tool.repeatable and not self._problem(approved):
             verdict = await self._gate.check(approved)
             if verdict.tier is Tier.ALLOW or (
-                verdict.tier is Tier.ASK and entry.answer and approvals.still_holds(entry.answer, verdict)
+                verdict.tier is Tier.ASK
+                and entry.answer
+                and approvals.still_holds(entry.answer, verdict)
             ):
                 preface = approvals.preface(entry.answer) if entry.answer else ""
                 await self._carry_out([(entry.seq, approved)], preface)
@@ -231,7 +235,7 @@ class Dispatcher:
 
 
 def schema_problem(tool: Tool, arguments: object) -> str:
-    """Say what is wrong with the input of a call so that the model can mend it; empty if nothing."""
+    """Say what is wrong with an input so that the model can mend it; empty if nothing is."""
     error = best_match(Draft202012Validator(tool.schema).iter_errors(arguments))
     if error is None:
         return ""
@@ -240,15 +244,19 @@ def schema_problem(tool: Tool, arguments: object) -> str:
         name if name in tool.schema.get("required", ()) else f"{name} (optional)"
         for name in tool.schema.get("properties", {})
     )
-    message = error.message if len(error.message) <= 500 else f"{error.message[:500]} ..."
+    message = shorten(error.message, 500)
     return f"The input of {tool.name} is not valid: input{where}: {message}. Its fields: {fields}."
 
 
 def title(call: ToolCall) -> str:
     """The call in a few words, for the log."""
     value = next((str(call.input[key]) for key in TELLING if call.input.get(key)), "")
-    line = " ".join(value.split())
-    return line if len(line) <= TITLE_LENGTH else f"{line[: TITLE_LENGTH - 3]}..."
+    return shorten(" ".join(value.split()), TITLE_LENGTH)
+
+
+def shorten(line: str, length: int) -> str:
+    """Cut a text to at most `length` characters."""
+    return line if len(line) <= length else f"{line[: length - 3]}..."
 
 
 def _refused_output(text: str, *, rule: str = "") -> ToolOutput:

@@ -43,7 +43,7 @@ class ToolError(Exception):
 
 
 class FatalError(Exception):
-    """Fail the run: retrying unchanged cannot help. The message is for the person who reads the card."""
+    """Fail the run: retrying unchanged cannot help. The message is for people."""
 
     def __init__(self, message: str, *, kind: FailureKind = FailureKind.INTERNAL) -> None:
         super().__init__(message)

@@ -15,13 +15,15 @@ Json = dict[str, Any]
 
 
 class EntryKind(StrEnum):
-    """What a journal entry records."""
+    """What a journal entry records.
+
+    A MODEL response has `"dropped": True` if the reply was cut off and is asked for again. A MODEL
+    entry of status UNKNOWN got no reply; its response is {"error": str, "kind": "transient" |
+    "rate_limit" | "interrupted" | "fatal"}. Neither is part of the conversation.
+    """
 
     START = "start"  # request: {"system": [...], "tools": [...], "prompt": str}; frozen for the run
-    # request: {"messages": int}; response: {"content": [...], "stop_reason": str}, with
-    # "dropped": True if the reply was cut off and asked for again. Status UNKNOWN: no reply came,
-    # response: {"error": str, "kind": "transient" | "rate_limit" | "interrupted"}.
-    MODEL = "model"
+    MODEL = "model"  # request: {"messages": int}; response: {"content": [...], "stop_reason": str}
     TOOL = "tool"  # request: {"id", "tool", "input"}; response: {"text", "is_error", "details"}
     NOTE = "note"  # request: {"source": str, "text": str}; appended to the history as text
 
@@ -46,7 +48,7 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class ToolOutput:
-    """What a tool gives back: `text` for the model, `details` for the log (exit_code, seconds, path)."""
+    """What a tool gives back: `text` for the model, `details` (exit_code, ...) for the log."""
 
     text: str
     is_error: bool = False
@@ -55,7 +57,7 @@ class ToolOutput:
 
 @dataclass(frozen=True)
 class Usage:
-    """Tokens of one model turn. `cost_microusd` is integer micro-dollars, None if the price is unknown."""
+    """Tokens of one model turn. `cost_microusd`: micro-dollars, None if the price is unknown."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -198,12 +200,12 @@ class Gate(Protocol):
     async def ask(self, call: ToolCall, verdict: Verdict, *, seq: int | None) -> NoReturn:
         """Commit the question (step pending, approval, run waiting) and raise Waiting("approval").
 
-        `seq` is the entry that asks again, because what was approved has changed; None adds an entry.
+        `seq` is the entry that asks again because what was approved has changed; None adds one.
         """
 
 
 class Sink(Protocol):
-    """The live log of a run. `emit` never blocks, never raises, and may be called from any thread."""
+    """The live log of a run. `emit` never blocks, never raises; any thread may call it."""
 
     def emit(self, kind: str, **data: Any) -> None:
         """Log one item. Kinds and their data: docs/reference/events.md, "Log items".

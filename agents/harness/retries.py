@@ -76,7 +76,7 @@ def _pause(asked: float | None, failed: int, policy: RetryPolicy) -> float:
     doublings = min(max(failed - len(policy.short_waits) - 1, 0), 20)
     pause: float = min(policy.first_pause * 2**doublings, policy.longest_pause)
     if asked is not None:
-        pause = max(asked, 0.0) if asked <= policy.longest_retry_after else policy.longest_retry_after
+        pause = min(max(asked, 0.0), policy.longest_retry_after)
     return _jittered(pause)
 
 

@@ -154,5 +154,3 @@ def all_texts(messages: Sequence[Json]) -> list[str]:
         for block in message["content"]
         if block["type"] in {"text", "tool_result"}
     ]
-
-
