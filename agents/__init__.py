@@ -1,0 +1,1 @@
+"""The agents: who does the cards. Imports `board`; `board` never imports this package."""

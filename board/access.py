@@ -1,0 +1,108 @@
+"""Fetching with permission. What a person may not see does not exist: every refusal to read is a 404.
+
+The one gate for every read that a page, a fragment, an API route or a socket makes for a person.
+"""
+
+from django.db.models import QuerySet
+from django.http import Http404
+
+from board.errors import NotAllowed
+from board.models import Approval, Card, Membership, Project, Run, User
+from board.states import ROLE_ORDER, Role
+
+DOES = {
+    Role.VIEWER: "see this project",
+    Role.MEMBER: "change cards here",
+    Role.MAINTAINER: "approve, merge and change settings here",
+    Role.OWNER: "change members here",
+}
+
+
+def list_projects(user: User) -> QuerySet[Project]:
+    """Return the projects that `user` is a member of, by name."""
+    return Project.objects.filter(memberships__user=user, archived_at__isnull=True).order_by("name")
+
+
+def get_role(user: User, project_id: int) -> Role:
+    """Return the person's role in a project, or raise Http404 for a stranger."""
+    role = Membership.objects.filter(user_id=user.pk, project_id=project_id).values_list(
+        "role", flat=True
+    )
+    found = role.first()
+    if found is None or not user.is_active:
+        raise Http404
+    return Role(found)
+
+
+def get_project(user: User, key: str, *, role: Role = Role.VIEWER) -> Project:
+    """Return the project called `key` if `user` has at least `role` in it.
+
+    Raises Http404 for a stranger, NotAllowed for a member whose role is too small.
+    """
+    project = Project.objects.filter(key=key.upper(), archived_at__isnull=True).first()
+    if project is None:
+        raise Http404
+    check_role(user, project.pk, role)
+    return project
+
+
+def get_card(user: User, ref: str, *, role: Role = Role.VIEWER) -> Card:
+    """Return the card called `KEY-12`, with its project, column and latest run.
+
+    Raises Http404 for a stranger or an unknown ref, NotAllowed for too small a role.
+    """
+    key, _, number = ref.rpartition("-")
+    if not number.isascii() or not number.isdigit() or len(number) > 9:
+        raise Http404
+    card = (
+        Card.objects.select_related(
+            "project", "column", "run", "failed_by", "assignee", "created_by"
+        )
+        .filter(project__key=key.upper(), project__archived_at__isnull=True, number=int(number))
+        .first()
+    )
+    if card is None:
+        raise Http404
+    check_role(user, card.project_id, role)
+    return card
+
+
+def get_run(user: User, run_id: int, *, role: Role = Role.VIEWER) -> Run:
+    """Return a run with its card and project. Raises as `get_card`."""
+    run = Run.objects.select_related("card__project", "project").filter(pk=run_id).first()
+    if run is None:
+        raise Http404
+    check_role(user, run.project_id, role)
+    return run
+
+
+def list_approvals(user: User) -> QuerySet[Approval]:
+    """Return the questions of all projects that `user` is a member of, oldest first."""
+    return (
+        Approval.objects.select_related("run__card__project", "project", "decided_by")
+        .filter(project__memberships__user=user, project__archived_at__isnull=True)
+        .order_by("id")
+    )
+
+
+def get_approval(user: User, approval_id: int, *, role: Role = Role.VIEWER) -> Approval:
+    """Return a question with its run, card and project. Raises as `get_card`."""
+    approval = (
+        Approval.objects.select_related("run__card__project", "project", "decided_by", "step")
+        .filter(pk=approval_id)
+        .first()
+    )
+    if approval is None:
+        raise Http404
+    check_role(user, approval.project_id, role)
+    return approval
+
+
+def check_role(user: User, project_id: int, role: Role) -> Role:
+    """Return the person's role, or raise Http404 (stranger) or NotAllowed (role too small)."""
+    have = get_role(user, project_id)
+    if ROLE_ORDER[have] < ROLE_ORDER[role]:
+        raise NotAllowed(
+            f"Only a {role} may {DOES[role]}; you are a {have}. Ask an owner of the project."
+        )
+    return have

@@ -1,0 +1,317 @@
+"""What people do with cards."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F
+from django.db.models.functions import Now
+
+from board import events, signals
+from board.actions.dependencies import (
+    fail_dependents,
+    link_dependencies,
+    lock_cards,
+    lock_with_dependents,
+    restore_dependents,
+    unblock,
+)
+from board.actions.placement import Place, at_end, at_place, check_limit, column_for
+from board.actions.transitions import transition
+from board.errors import TransitionError, ValidationError
+from board.events import Actor, publish
+from board.models import Card, Column, Comment, Project, User
+from board.states import CardStatus
+
+TEXT_FIELDS = ("title", "goal", "constraints")
+MAX_TEXT = 50_000  # characters of one text field: about ten pages, far below a model's window
+MAX_LIST = 100  # entries of `files` and `checks`
+PRIORITIES = range(10)
+
+
+def create_card(
+    project: Project,
+    *,
+    by: User,
+    title: str,
+    goal: str = "",
+    files: Sequence[str] = (),
+    constraints: str = "",
+    checks: Sequence[str] = (),
+    no_check: bool = False,
+    depends_on: Sequence[Card] = (),
+    priority: int = 1,
+    column: Column | None = None,
+    op_id: str = "",
+) -> Card:
+    """Add a card to the end of the backlog (or of `column`, which must be a backlog column)."""
+    values = clean_card(
+        {
+            "title": title,
+            "goal": goal,
+            "files": list(files),
+            "constraints": constraints,
+            "checks": list(checks),
+            "no_check": no_check,
+            "priority": priority,
+        }
+    )
+    with transaction.atomic():
+        lock_cards(need.pk for need in depends_on)
+        number = _take_number(project)
+        place = column or column_for(project, CardStatus.BACKLOG)
+        card = Card.objects.create(
+            project=project,
+            number=number,
+            column=place,
+            rank=at_end(place, number),
+            created_by=by,
+            **values,
+        )
+        link_dependencies(card, depends_on)
+        publish(project.pk, events.CardCreated(card_id=card.pk), by=Actor.person(by), op_id=op_id)
+    return card
+
+
+def _take_number(project: Project) -> int:
+    locked = Project.objects.select_for_update().get(pk=project.pk)
+    Project.objects.filter(pk=project.pk).update(next_number=locked.next_number + 1)
+    return locked.next_number
+
+
+def edit_card(
+    card: Card, *, by: User, rev: int | None = None, op_id: str = "", **values: Any
+) -> None:
+    """Change a card's text, checks or priority.
+
+    `rev` is what the person saw; if the text has changed since, TransitionError says so and nothing
+    is lost on either side.
+    """
+    if "depends_on" in values:
+        raise TypeError("use set_dependencies")
+    cleaned = clean_card(values)
+    with transaction.atomic():
+        (locked,) = lock_cards([card.pk])
+        changed = {name: value for name, value in cleaned.items() if getattr(locked, name) != value}
+        if rev is not None and locked.rev != rev and _text_changed_since(locked, rev, changed):
+            raise TransitionError(
+                "Someone else edited this card while you did. Your text is kept here: "
+                "compare it with theirs and save again."
+            )
+        if not changed:
+            return
+        Card.objects.filter(pk=card.pk).update(**changed, rev=F("rev") + 1, updated_at=Now())
+        publish(
+            card.project_id,
+            events.CardEdited(card_id=card.pk, fields=tuple(changed)),
+            by=Actor.person(by),
+            op_id=op_id,
+        )
+    card.refresh_from_db()
+
+
+def _text_changed_since(card: Card, rev: int, changed: dict[str, Any]) -> bool:
+    """Return whether an edit of the same fields happened after `rev` was shown.
+
+    A card's rev also rises by moves and runs, which an open editor may ignore.
+    """
+    later = card.events.filter(kind="CardEdited").order_by("-seq")[: max(card.rev - rev, 0)]
+    return any(set(event.payload.get("fields", ())) & set(changed) for event in later)
+
+
+def clean_card(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the values ready to be stored, or raise ValidationError naming each bad field."""
+    cleaned = dict(values)
+    problems: dict[str, str] = {}
+    for name in TEXT_FIELDS:
+        if name not in cleaned:
+            continue
+        cleaned[name] = str(cleaned[name]).replace("\x00", "").strip()
+        if len(cleaned[name]) > MAX_TEXT:
+            problems[name] = f"At most {MAX_TEXT:,} characters; this is {len(cleaned[name]):,}."
+    if "title" in cleaned:
+        cleaned["title"] = " ".join(cleaned["title"].split())
+        if not cleaned["title"]:
+            problems["title"] = "Give the card a title."
+        elif len(cleaned["title"]) > 300:
+            problems["title"] = "At most 300 characters. The rest belongs in the goal."
+    for name in ("files", "checks"):
+        if name in cleaned:
+            lines = [str(line).replace("\x00", "").strip() for line in cleaned[name]]
+            cleaned[name] = [line for line in lines if line]
+            if len(cleaned[name]) > MAX_LIST:
+                problems[name] = f"At most {MAX_LIST} lines."
+    if "priority" in cleaned and cleaned["priority"] not in PRIORITIES:
+        problems["priority"] = "A number from 0 (low) to 9; 3 is urgent."
+    if problems:
+        raise ValidationError(" ".join(problems.values()), fields=problems)
+    return cleaned
+
+
+def archive_card(card: Card, *, by: User, op_id: str = "") -> None:
+    """Take a card off the board. Its runs, diff and history stay."""
+    with transaction.atomic():
+        (locked,) = lock_cards([card.pk])
+        if locked.archived_at:
+            return
+        if locked.status in {CardStatus.RUNNING, CardStatus.MERGING}:
+            raise TransitionError(
+                f"{card.ref} is {locked.status}. Cancel it before you archive it."
+            )
+        Card.objects.filter(pk=card.pk).update(archived_at=Now(), rev=F("rev") + 1)
+        publish(
+            card.project_id, events.CardArchived(card_id=card.pk), by=Actor.person(by), op_id=op_id
+        )
+    card.refresh_from_db()
+
+
+def restore_archived_card(card: Card, *, by: User, op_id: str = "") -> None:
+    """Put an archived card back where it was."""
+    with transaction.atomic():
+        if Card.objects.filter(pk=card.pk, archived_at__isnull=False).update(
+            archived_at=None, rev=F("rev") + 1
+        ):
+            publish(
+                card.project_id,
+                events.CardRestored(card_id=card.pk),
+                by=Actor.person(by),
+                op_id=op_id,
+            )
+    card.refresh_from_db()
+
+
+def queue_card(card: Card, *, by: User, place: Place | None = None, op_id: str = "") -> None:
+    """Give a card of the backlog to the agents."""
+    if not card.checks and not card.no_check:
+        raise ValidationError(
+            f"{card.ref} has no acceptance check. Add a command that must succeed, "
+            "or say that this card needs none.",
+            fields={"checks": "Add a command, or tick “No check”."},
+        )
+    with transaction.atomic():
+        _enter(card, CardStatus.QUEUED, place=place)
+        publish(
+            card.project_id,
+            events.CardQueued(card_id=card.pk, attempt=card.attempts + 1),
+            by=Actor.person(by),
+            op_id=op_id,
+        )
+        signals.announce(signals.card_queued, card_id=card.pk)
+
+
+def unqueue_card(card: Card, *, by: User, place: Place | None = None, op_id: str = "") -> None:
+    """Take a card out of the queue, back to the backlog; also a failed or cancelled card."""
+    with transaction.atomic():
+        _enter(card, CardStatus.BACKLOG, place=place, failure="", failure_kind="", failed_by=None)
+        publish(
+            card.project_id, events.CardUnqueued(card_id=card.pk), by=Actor.person(by), op_id=op_id
+        )
+
+
+def retry_card(card: Card, *, by: User, place: Place | None = None, op_id: str = "") -> None:
+    """Queue a failed card again, and restore the cards that failed because of it."""
+    if card.status != CardStatus.FAILED:
+        raise TransitionError(f"{card.ref} is {card.status}; only a failed card can be retried.")
+    with transaction.atomic():
+        lock_with_dependents(card)
+        _enter(card, CardStatus.QUEUED, place=place, failure="", failure_kind="", failed_by=None)
+        restore_dependents(card, by=Actor.person(by))
+        publish(
+            card.project_id,
+            events.CardQueued(card_id=card.pk, attempt=card.attempts + 1),
+            by=Actor.person(by),
+            op_id=op_id,
+        )
+        signals.announce(signals.card_queued, card_id=card.pk)
+
+
+def send_back(card: Card, *, by: User, comment: str, op_id: str = "") -> None:
+    """Return reviewed work to the queue; the comment steers the next attempt."""
+    body = comment.replace("\x00", "").strip()
+    if not body:
+        raise ValidationError(
+            "Say what should change.",
+            fields={"comment": "The agent reads this before it starts again."},
+        )
+    if card.status != CardStatus.REVIEW:
+        raise TransitionError(f"{card.ref} is {card.status}; only work in review can be sent back.")
+    with transaction.atomic():
+        _enter(card, CardStatus.QUEUED, failure="", failure_kind="")
+        Comment.objects.create(
+            card=card, run=card.run, author=by, kind="send_back", body=body[:MAX_TEXT]
+        )
+        publish(
+            card.project_id,
+            events.CardSentBack(card_id=card.pk, comment=body[:300]),
+            by=Actor.person(by),
+            op_id=op_id,
+        )
+        signals.announce(signals.card_queued, card_id=card.pk)
+
+
+def finish_by_hand(
+    card: Card, *, by: User, to: CardStatus, place: Place | None = None, op_id: str = ""
+) -> None:
+    """Move a card that needs no agent to review or done; the history says who."""
+    with transaction.atomic():
+        dependents = lock_with_dependents(card)
+        done_at = {"done_at": Now()} if to == CardStatus.DONE else {}
+        _enter(card, to, place=place, **done_at)
+        actor = Actor.person(by)
+        if to == CardStatus.DONE:
+            unblock(dependents, by=actor)
+            publish(card.project_id, events.CardDone(card_id=card.pk), by=actor, op_id=op_id)
+        else:
+            publish(card.project_id, events.CardReviewed(card_id=card.pk), by=actor, op_id=op_id)
+
+
+def enter_cancelled(card: Card, *, by: Actor, op_id: str = "") -> None:
+    """Make the card cancelled. Its run, if any, is over."""
+    _enter(card, CardStatus.CANCELLED, failure="", failure_kind="", failed_by=None)
+    publish(card.project_id, events.CardCancelled(card_id=card.pk), by=by, op_id=op_id)
+
+
+def fail_card(card: Card, *, kind: str, reason: str, by: Actor) -> None:
+    """Make the card failed, and with it the queued cards that need it."""
+    lock_with_dependents(card)
+    _enter(card, CardStatus.FAILED, failure_kind=kind, failure=reason)
+    fail_dependents(card, by=by)
+    publish(
+        card.project_id, events.CardFailed(card_id=card.pk, kind=kind, reason=reason[:300]), by=by
+    )
+
+
+def comment_on_card(
+    card: Card, *, by: User, body: str, steer: bool = False, op_id: str = ""
+) -> Comment:
+    """Say something on a card; `steer` delivers it to the agent that works on it now."""
+    text = body.replace("\x00", "").strip()[:MAX_TEXT]
+    if not text:
+        raise ValidationError("Write something first.", fields={"body": "This is empty."})
+    if steer and not (card.run and card.run.is_live):
+        raise TransitionError("No agent works on this card now. Queue it, or leave a comment.")
+    with transaction.atomic():
+        comment = Comment.objects.create(
+            card=card, run=card.run, author=by, kind="steer" if steer else "comment", body=text
+        )
+        Card.objects.filter(pk=card.pk).update(rev=F("rev") + 1)
+        publish(
+            card.project_id,
+            events.CardCommented(card_id=card.pk, kind_of_comment=comment.kind),
+            by=Actor.person(by),
+            op_id=op_id,
+        )
+    return comment
+
+
+def _enter(card: Card, status: CardStatus, *, place: Place | None = None, **changes: Any) -> None:
+    """Change the card's status and put it in that status's lane, at `place` or at the end."""
+    if card.archived_at:
+        raise TransitionError(f"{card.ref} is archived. Restore it first.")
+    if place is None:
+        column = column_for(card.project, status)
+        rank = at_end(column, card.number)
+    else:
+        column, rank = place.column, at_place(card, place)
+    check_limit(column, card=card)
+    transition(card, status, column=column, rank=rank, updated_at=Now(), **changes)

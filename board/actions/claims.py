@@ -1,0 +1,191 @@
+"""Claiming work: the one statement that decides which worker does what.
+
+N workers and M cards give exactly M runs: a claim locks the row it takes, and raises its fence.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from fnmatch import fnmatch
+from typing import TypeVar
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Count, F, Q, QuerySet
+from django.db.models.functions import Now
+
+from board import events
+from board.actions.placement import at_end, column_for
+from board.actions.transitions import transition
+from board.events import Actor, publish
+from board.models import Card, Column, Project, Run
+from board.states import HELD, CardStatus, ProjectState, RunStatus
+
+Row = TypeVar("Row", Card, Run)
+CANDIDATES = 20  # cards looked at when the first ones touch files that a running card touches
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A run that this worker holds now, under `fence`, until its lease ends."""
+
+    run_id: int
+    fence: int
+    is_new: bool
+
+
+def claim_next(worker: UUID, *, agent: str, with_credential: bool) -> Claim | None:
+    """Claim the next run that is ready, or else the next queued card; None if there is nothing to do.
+
+    Without a credential only rehearsal projects are looked at. Order: ready runs by time, then
+    cards by priority, rank and id.
+    """
+    with transaction.atomic():
+        projects = _projects_with_room(with_credential=with_credential)
+        return _claim_ready(projects, worker, agent) or _claim_card(projects, worker, agent)
+
+
+def _projects_with_room(*, with_credential: bool) -> list[int]:
+    projects = Project.objects.filter(state=ProjectState.READY, archived_at__isnull=True)
+    if not with_credential:
+        projects = projects.filter(is_rehearsal=True)
+    held = Count("runs", filter=Q(runs__status__in=HELD))
+    return list(
+        projects.annotate(held=held).filter(held__lt=F("max_parallel")).values_list("pk", flat=True)
+    )
+
+
+def _claim_ready(projects: Sequence[int], worker: UUID, agent: str) -> Claim | None:
+    ready = Run.objects.filter(status=RunStatus.READY).order_by("ready_at", "id")
+    full: set[int] = set()
+    while (run := _first_locked(ready.filter(project_id__in=set(projects) - full))) is not None:
+        if not _has_room(run.project_id):
+            full.add(run.project_id)
+            continue
+        transition(
+            run,
+            RunStatus.RUNNING,
+            worker=worker,
+            agent=agent,
+            fence=F("fence") + 1,
+            waiting_for="",
+            not_before=None,
+            lease_until=_lease(),
+            held_since=Now(),
+        )
+        Card.objects.filter(pk=run.card_id).update(rev=F("rev") + 1)
+        publish(
+            run.project_id,
+            events.RunChanged(card_id=run.card_id, run_id=run.pk, status=RunStatus.RUNNING),
+            by=Actor(agent),
+        )
+        return Claim(run.pk, run.fence, is_new=False)
+    return None
+
+
+def _claim_card(projects: Sequence[int], worker: UUID, agent: str) -> Claim | None:
+    queued = Card.objects.filter(
+        Q(not_before__isnull=True) | Q(not_before__lte=Now()),
+        status=CardStatus.QUEUED,
+        unmet=0,
+        archived_at__isnull=True,
+    ).order_by("-priority", "rank", "id")
+    full: set[int] = set()
+    passed_over: set[int] = set()
+    while len(passed_over) < CANDIDATES:
+        open_projects = set(projects) - full
+        card = _first_locked(
+            queued.filter(project_id__in=open_projects).exclude(pk__in=passed_over)
+        )
+        if card is None:
+            return None
+        if not _has_room(card.project_id) or not _column_has_room(card.project_id):
+            full.add(card.project_id)
+        elif shared_files(card):
+            passed_over.add(card.pk)
+        else:
+            return _begin(card, worker, agent)
+    return None
+
+
+def _first_locked(rows: "QuerySet[Row]") -> "Row | None":
+    return rows.select_for_update(skip_locked=True).first()
+
+
+def _has_room(project_id: int) -> bool:
+    """Return whether the project may have one more run; its row is locked until the commit."""
+    project = Project.objects.select_for_update().get(pk=project_id)
+    return Run.objects.filter(project_id=project_id, status__in=HELD).count() < project.max_parallel
+
+
+def _column_has_room(project_id: int) -> bool:
+    limit = (
+        Column.objects.filter(project_id=project_id, lane="running")
+        .values_list("limit", "pk")
+        .first()
+    )
+    if limit is None or limit[0] is None:
+        return True
+    return Card.objects.filter(column_id=limit[1], archived_at__isnull=True).count() < limit[0]
+
+
+def shared_files(card: Card) -> list[str]:
+    """Return the files that this card and a card under way both name: they must come one after another."""
+    if not card.files:
+        return []
+    under_way = Card.objects.filter(
+        project_id=card.project_id, status__in=[CardStatus.RUNNING, CardStatus.MERGING]
+    ).exclude(pk=card.pk)
+    return _overlap(
+        card.files, (name for files in under_way.values_list("files", flat=True) for name in files)
+    )
+
+
+def _overlap(mine: Iterable[str], theirs: Iterable[str]) -> list[str]:
+    others = list(theirs)
+    return [name for name in mine if any(_same(name, other) for other in others)]
+
+
+def _same(left: str, right: str) -> bool:
+    left, right = left.removeprefix("./"), right.removeprefix("./")
+    inside = left.startswith(right.rstrip("/") + "/") or right.startswith(left.rstrip("/") + "/")
+    return left == right or inside or fnmatch(left, right) or fnmatch(right, left)
+
+
+def _begin(card: Card, worker: UUID, agent: str) -> Claim:
+    project = Project.objects.get(pk=card.project_id)
+    card.project = project
+    run = Run.objects.create(
+        project=project,
+        card=card,
+        attempt=card.attempts + 1,
+        status=RunStatus.STARTING,
+        worker=worker,
+        agent=agent,
+        lease_until=_lease(),
+        held_since=Now(),
+        model=project.model or settings.DEFAULT_MODEL,
+    )
+    column = column_for(project, CardStatus.RUNNING)
+    transition(
+        card,
+        CardStatus.RUNNING,
+        column=column,
+        rank=at_end(column, card.number),
+        attempts=run.attempt,
+        run=run,
+        failure="",
+        failure_kind="",
+        updated_at=Now(),
+    )
+    publish(
+        project.pk,
+        events.CardClaimed(card_id=card.pk, run_id=run.pk, attempt=run.attempt),
+        by=Actor(agent),
+    )
+    return Claim(run.pk, run.fence, is_new=True)
+
+
+def _lease() -> Now:
+    return Now() + timedelta(seconds=settings.LEASE_SECONDS)

@@ -1,0 +1,135 @@
+"""The journal of a run: each step is committed before it acts and again when it is done."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import connection, transaction
+from django.db.models import F
+from django.db.models.functions import Now
+
+from board.errors import LeaseLost, TransitionError
+from board.models import Approval, Run, Step, Usage
+from board.states import HELD, ApprovalStatus, StepKind, StepStatus
+
+Json = dict[str, Any]
+
+
+def load_steps(run_id: int) -> list[tuple[Step, Approval | None]]:
+    """Return the steps of a run in order, each with its latest question if it has one."""
+    questions: dict[int, Approval] = {}
+    for approval in (
+        Approval.objects.select_related("decided_by").filter(run_id=run_id).order_by("id")
+    ):
+        questions[approval.step_id] = approval
+    return [
+        (step, questions.get(step.pk))
+        for step in Step.objects.filter(run_id=run_id).order_by("seq")
+    ]
+
+
+def begin_step(
+    run_id: int,
+    fence: int,
+    *,
+    kind: StepKind,
+    request: Json,
+    status: StepStatus = StepStatus.STARTED,
+) -> int:
+    """Add a step and return its seq. Raises LeaseLost if `fence` is stale."""
+    with transaction.atomic():
+        seq = take_seq(run_id, fence)
+        ended = {"ended_at": Now()} if status == StepStatus.DONE else {}
+        Step.objects.create(
+            run_id=run_id,
+            seq=seq,
+            kind=kind,
+            status=status,
+            fence=fence,
+            request=clean(request),
+            **ended,
+        )
+    return seq
+
+
+def take_seq(run_id: int, fence: int) -> int:
+    """Return the next step number of the run that `fence` holds, or raise LeaseLost."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE board_run SET next_seq = next_seq + 1 "
+            "WHERE id = %s AND fence = %s AND status IN (%s, %s) RETURNING next_seq - 1",
+            [run_id, fence, *HELD],
+        )
+        row = cursor.fetchone()
+    if row is None:
+        raise LeaseLost("Another worker holds this run now.")
+    return int(row[0])
+
+
+def finish_step(
+    run_id: int,
+    fence: int,
+    *,
+    seq: int,
+    response: Json,
+    status: StepStatus = StepStatus.DONE,
+    usage: Mapping[str, Any] | None = None,
+) -> None:
+    """Close a step with its outcome; `usage` (of a model turn) is booked in the same transaction."""
+    with transaction.atomic():
+        _check_fence(run_id, fence)
+        changed = Step.objects.filter(
+            run_id=run_id, seq=seq, status__in=[StepStatus.STARTED, StepStatus.PENDING]
+        )
+        if not changed.update(status=status, response=clean(response), ended_at=Now()):
+            raise TransitionError(f"Step {seq} is already over.")
+        if usage is not None:
+            _book(run_id, seq, usage)
+
+
+def resume_step(run_id: int, fence: int, *, seq: int) -> None:
+    """Start a pending step whose question was approved: once, and only once."""
+    with transaction.atomic():
+        _check_fence(run_id, fence)
+        step = Step.objects.get(run_id=run_id, seq=seq)
+        approved = Approval.objects.filter(
+            step=step, status=ApprovalStatus.APPROVED, carried_out_at__isnull=True
+        )
+        if not approved.update(carried_out_at=Now()):
+            raise TransitionError(f"Step {seq} has no approval that is still to be carried out.")
+        if not Step.objects.filter(pk=step.pk, status=StepStatus.PENDING).update(
+            status=StepStatus.STARTED, fence=fence
+        ):
+            raise TransitionError(f"Step {seq} was started before.")
+
+
+def _check_fence(run_id: int, fence: int) -> None:
+    """Lock the run's row and raise LeaseLost if `fence` is stale."""
+    if not Run.objects.filter(pk=run_id, fence=fence, status__in=HELD).update(
+        steps_done=F("steps_done") + 1
+    ):
+        raise LeaseLost("Another worker holds this run now.")
+
+
+def _book(run_id: int, seq: int, usage: Mapping[str, Any]) -> None:
+    step = Step.objects.get(run_id=run_id, seq=seq)
+    Usage.objects.create(run_id=run_id, step=step, **usage)
+    Run.objects.filter(pk=run_id).update(
+        input_tokens=F("input_tokens") + usage["input_tokens"],
+        output_tokens=F("output_tokens") + usage["output_tokens"],
+        cache_read_tokens=F("cache_read_tokens") + usage["cache_read_tokens"],
+        cache_write_tokens=F("cache_write_tokens") + usage["cache_write_tokens"],
+        cost_microusd=F("cost_microusd") + (usage["cost_microusd"] or 0),
+    )
+
+
+def clean(value: Any) -> Any:
+    """Return JSON without what PostgreSQL refuses: NUL characters and lone surrogates."""
+    match value:
+        case str():
+            return value.replace("\x00", "\ufffd").encode("utf-8", "replace").decode("utf-8")
+        case dict():
+            return {clean(name): clean(part) for name, part in value.items()}
+        case list() | tuple():
+            return [clean(part) for part in value]
+        case _:
+            return value

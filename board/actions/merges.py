@@ -1,0 +1,107 @@
+"""Merging reviewed work: a person (or the project's setting) asks, a worker does it as an errand."""
+
+from collections.abc import Sequence
+
+from django.db import transaction
+from django.db.models.functions import Now
+
+from board import events
+from board.actions.dependencies import lock_with_dependents, unblock
+from board.actions.errands import end_errand, queue_errand
+from board.actions.placement import Place, at_end, at_place, column_for
+from board.actions.transitions import transition
+from board.errors import TransitionError
+from board.events import Actor, publish
+from board.models import Card, Errand, User
+from board.states import CardStatus, ErrandKind, ErrandStatus, FailureKind
+
+
+def request_merge(card: Card, *, by: User, place: Place | None = None, op_id: str = "") -> None:
+    """Put reviewed work in line for the merge."""
+    if card.status != CardStatus.REVIEW:
+        raise TransitionError(f"{card.ref} is {card.status}; only reviewed work can be merged.")
+    if card.run is None or not card.run.head_sha:
+        raise TransitionError(f"{card.ref} has no agent's work to merge. Move it to Done by hand.")
+    with transaction.atomic():
+        begin_merge(card, by=Actor.person(by), user=by, place=place, op_id=op_id)
+
+
+def begin_merge(
+    card: Card, *, by: Actor, user: User | None, place: Place | None = None, op_id: str = ""
+) -> None:
+    """Move the card to merging and queue the errand, inside the caller's transaction."""
+    if place is None:
+        column = column_for(card.project, CardStatus.MERGING)
+        rank = at_end(column, card.number)
+    else:
+        column, rank = place.column, at_place(card, place)
+    transition(
+        card,
+        CardStatus.MERGING,
+        column=column,
+        rank=rank,
+        failure="",
+        failure_kind="",
+        updated_at=Now(),
+    )
+    queue_errand(ErrandKind.MERGE, card.project, card=card, requested_by=user)
+    publish(card.project_id, events.MergeRequested(card_id=card.pk), by=by, op_id=op_id)
+
+
+def finish_merge(errand: Errand, *, fence: int, sha: str, delivery: str, by: Actor) -> None:
+    """Record that the card's work is on the target branch, and unblock what needs it."""
+    card = _card_of(errand)
+    with transaction.atomic():
+        dependents = lock_with_dependents(card)
+        end_errand(errand, ErrandStatus.DONE, fence=fence, message=delivery)
+        column = column_for(card.project, CardStatus.DONE)
+        card.refresh_from_db(fields=["status"])
+        transition(
+            card,
+            CardStatus.DONE,
+            column=column,
+            rank=at_end(column, card.number),
+            merged_sha=sha,
+            delivery=delivery,
+            done_at=Now(),
+            updated_at=Now(),
+        )
+        unblock(dependents, by=by)
+        publish(
+            card.project_id, events.CardDone(card_id=card.pk, sha=sha, delivery=delivery), by=by
+        )
+
+
+def refuse_merge(
+    errand: Errand, *, fence: int, reason: str, files: Sequence[str] = (), by: Actor
+) -> None:
+    """Return the card to review: its work conflicts, or the checks failed on the merged tree."""
+    with transaction.atomic():
+        end_errand(errand, ErrandStatus.FAILED, fence=fence, message=reason)
+        return_to_review(errand, reason=reason, files=files, by=by)
+
+
+def return_to_review(errand: Errand, *, reason: str, files: Sequence[str] = (), by: Actor) -> None:
+    """Move the card of an errand that is over from merging to review, inside the caller's transaction."""
+    card = _card_of(errand)
+    column = column_for(card.project, CardStatus.REVIEW)
+    transition(
+        card,
+        CardStatus.REVIEW,
+        column=column,
+        rank=at_end(column, card.number),
+        failure=reason,
+        failure_kind=FailureKind.VERIFICATION,
+        updated_at=Now(),
+    )
+    publish(
+        card.project_id,
+        events.MergeRefused(card_id=card.pk, files=tuple(files[:100]), reason=reason[:500]),
+        by=by,
+    )
+
+
+def _card_of(errand: Errand) -> Card:
+    if errand.card_id is None:
+        raise TransitionError("This errand is not a merge.")
+    return Card.objects.select_related("project").get(pk=errand.card_id)

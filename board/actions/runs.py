@@ -1,0 +1,332 @@
+"""The life of a run after its claim: put aside, made ready, ended. Every write of a worker names its fence."""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F
+from django.db.models.functions import Now
+
+from board import bus, events, signals
+from board.actions.cards import enter_cancelled, fail_card
+from board.actions.merges import begin_merge
+from board.actions.placement import at_end, column_for
+from board.actions.transitions import transition
+from board.errors import LeaseLost, TransitionError
+from board.events import Actor, publish
+from board.models import Approval, Card, Run, Step, User
+from board.states import (
+    HELD,
+    ApprovalStatus,
+    CardStatus,
+    FailureKind,
+    RunStatus,
+    StepStatus,
+    WaitingFor,
+)
+
+MAX_LOSSES = 5  # leases that ran out; then it is no accident any more
+
+RELEASED: Mapping[str, Any] = {
+    "worker": None,
+    "lease_until": None,
+    "held_since": None,
+    "activity": "",
+}
+
+
+def get_held(run_id: int, fence: int) -> Run:
+    """Return the run with its card and project, or raise LeaseLost if `fence` is stale."""
+    run = (
+        Run.objects.select_related("card__project", "project")
+        .filter(pk=run_id, fence=fence, status__in=HELD)
+        .first()
+    )
+    if run is None:
+        raise LeaseLost("Another worker holds this run now.")
+    return run
+
+
+def begin_work(run_id: int, fence: int, **workspace: Any) -> None:
+    """Record the run's workspace (`branch`, `base_sha`, `workspace`, `host`) and let it run."""
+    with transaction.atomic():
+        run = get_held(run_id, fence)
+        if run.status == RunStatus.RUNNING:
+            Run.objects.filter(pk=run_id, fence=fence).update(**workspace)
+            return
+        transition(run, RunStatus.RUNNING, holding=fence, **workspace)
+
+
+def note_progress(run_id: int, fence: int, **progress: Any) -> None:
+    """Store what the run does now: `activity`, `plan`, `head_sha`, `changes`, `evidence`. Not an event."""
+    if not Run.objects.filter(pk=run_id, fence=fence, status__in=HELD).update(**progress):
+        raise LeaseLost("Another worker holds this run now.")
+
+
+def put_aside(
+    run_id: int,
+    fence: int,
+    *,
+    waiting_for: WaitingFor,
+    active_seconds: float,
+    seconds: float = 0.0,
+    reason: str = "",
+) -> None:
+    """Give back the lease and the slot of a run that waits; after `seconds` it becomes ready again."""
+    with transaction.atomic():
+        _, run = lock_run(run_id, fence)
+        transition(
+            run,
+            RunStatus.WAITING,
+            holding=fence,
+            waiting_for=waiting_for,
+            not_before=Now() + timedelta(seconds=seconds) if seconds else None,
+            active_seconds=F("active_seconds") + active_seconds,
+            **RELEASED,
+        )
+        _show(run, by=Actor(run.agent), reason=reason)
+
+
+def give_back(run_id: int, fence: int, *, active_seconds: float) -> None:
+    """Make a run ready for any worker, because this one stops. Not counted as a loss."""
+    with transaction.atomic():
+        _, run = lock_run(run_id, fence)
+        transition(
+            run,
+            RunStatus.READY,
+            holding=fence,
+            ready_at=Now(),
+            active_seconds=F("active_seconds") + active_seconds,
+            **RELEASED,
+        )
+        _show(run, by=Actor.PULLCORD, reason="Its worker is stopping.")
+
+
+def finish_run(
+    run_id: int,
+    fence: int,
+    *,
+    head_sha: str,
+    summary: str,
+    evidence: Sequence[Mapping[str, Any]],
+    changes: Mapping[str, Any],
+    active_seconds: float,
+) -> None:
+    """End a run whose checks passed: the card goes to review, and on to the merge where the project says so.
+
+    Raises TransitionError if a person asked to cancel it in the meantime.
+    """
+    with transaction.atomic():
+        card, run = lock_run(run_id, fence)
+        if run.cancel_requested_at is not None:
+            raise TransitionError("This run was cancelled.")
+        transition(
+            run,
+            RunStatus.SUCCEEDED,
+            holding=fence,
+            head_sha=head_sha,
+            summary=summary,
+            evidence=list(evidence),
+            changes=dict(changes),
+            active_seconds=F("active_seconds") + active_seconds,
+            ended_at=Now(),
+            **RELEASED,
+        )
+        column = column_for(card.project, CardStatus.REVIEW)
+        transition(
+            card,
+            CardStatus.REVIEW,
+            column=column,
+            rank=at_end(column, card.number),
+            remaining="",
+            updated_at=Now(),
+        )
+        actor = Actor(run.agent)
+        publish(card.project_id, events.CardReviewed(card_id=card.pk, run_id=run.pk), by=actor)
+        if card.project.auto_merge:
+            begin_merge(card, by=Actor.PULLCORD, user=None)
+    bus.ring(bus.run_group(run_id))
+
+
+def fail_run(
+    run_id: int,
+    fence: int,
+    *,
+    kind: FailureKind,
+    message: str,
+    active_seconds: float,
+    **outcome: Any,
+) -> None:
+    """End a run that failed, and with it the card. `outcome` may hold evidence, changes, head_sha, summary, remaining."""
+    with transaction.atomic():
+        card, run = lock_run(run_id, fence)
+        transition(
+            run,
+            RunStatus.FAILED,
+            holding=fence,
+            failure_kind=kind,
+            failure=message,
+            active_seconds=F("active_seconds") + active_seconds,
+            ended_at=Now(),
+            **RELEASED,
+            **outcome,
+        )
+        _cancel_questions(run)
+        if outcome.get("remaining"):
+            Card.objects.filter(pk=card.pk).update(remaining=outcome["remaining"])
+        if run.cancel_requested_at is not None:
+            enter_cancelled(card, by=_canceller(run))
+        else:
+            fail_card(card, kind=kind, reason=message, by=Actor(run.agent or "Pullcord"))
+    bus.ring(bus.run_group(run_id))
+
+
+def end_cancelled(run_id: int, fence: int, *, active_seconds: float, **outcome: Any) -> None:
+    """End a run that a person cancelled; its processes are dead."""
+    with transaction.atomic():
+        card, run = lock_run(run_id, fence)
+        transition(
+            run,
+            RunStatus.CANCELLED,
+            holding=fence,
+            active_seconds=F("active_seconds") + active_seconds,
+            ended_at=Now(),
+            **RELEASED,
+            **outcome,
+        )
+        _cancel_questions(run)
+        enter_cancelled(card, by=_canceller(run))
+    bus.ring(bus.run_group(run_id))
+
+
+def request_cancel(run: Run, *, by: User) -> None:
+    """Tell the worker that holds the run to stop. Inside the caller's transaction."""
+    Run.objects.filter(pk=run.pk, cancel_requested_at__isnull=True).update(
+        cancel_requested_at=Now(), cancelled_by=by
+    )
+    Card.objects.filter(pk=run.card_id).update(rev=F("rev") + 1)
+    signals.announce(signals.run_cancel_requested, run_id=run.pk)
+
+
+def cancel_idle_run(run: Run, *, by: User) -> None:
+    """Cancel a run that no worker holds. Inside the caller's transaction."""
+    transition(
+        run,
+        RunStatus.CANCELLED,
+        holding=run.fence,
+        cancelled_by=by,
+        cancel_requested_at=Now(),
+        ended_at=Now(),
+    )
+    _cancel_questions(run)
+
+
+def reap_runs() -> int:
+    """Take the runs of dead workers away from them and make them ready for others; return how many."""
+    expired = list(
+        Run.objects.filter(status__in=HELD, lease_until__lt=Now()).values_list("pk", "fence")
+    )
+    return sum(_reap(run_id, fence) for run_id, fence in expired)
+
+
+def _reap(run_id: int, fence: int) -> bool:
+    try:
+        with transaction.atomic():
+            card, run = lock_run(run_id, fence)
+            if not Run.objects.filter(pk=run_id, fence=fence, lease_until__lt=Now()).exists():
+                return False
+            Run.objects.filter(pk=run_id).update(fence=F("fence") + 1, losses=F("losses") + 1)
+            run.fence += 1
+            run.losses += 1
+            if run.cancel_requested_at is not None:
+                transition(run, RunStatus.CANCELLED, ended_at=Now(), **RELEASED)
+                _cancel_questions(run)
+                enter_cancelled(card, by=_canceller(run))
+            elif run.losses > MAX_LOSSES:
+                reason = f"Its worker was lost {run.losses} times. Look at the workers' logs, then retry."
+                transition(
+                    run,
+                    RunStatus.FAILED,
+                    failure_kind=FailureKind.INFRASTRUCTURE,
+                    failure=reason,
+                    ended_at=Now(),
+                    **RELEASED,
+                )
+                fail_card(card, kind=FailureKind.INFRASTRUCTURE, reason=reason, by=Actor.PULLCORD)
+            else:
+                transition(run, RunStatus.READY, ready_at=Now(), **RELEASED)
+                _show(run, by=Actor.PULLCORD, reason="Its worker was lost; another continues it.")
+    except LeaseLost:
+        return False
+    return True
+
+
+def wake_due_runs() -> int:
+    """Make runs ready whose waiting time is over; return how many."""
+    due = Run.objects.filter(status=RunStatus.WAITING, not_before__lte=Now())
+    count = 0
+    for run in due.order_by("not_before")[:100]:
+        try:
+            with transaction.atomic():
+                make_ready(run, by=Actor.PULLCORD)
+        except TransitionError:
+            continue
+        count += 1
+    return count
+
+
+def make_ready(run: Run, *, by: Actor, reason: str = "") -> None:
+    """Let any worker continue a run that waited. Inside the caller's transaction."""
+    transition(run, RunStatus.READY, ready_at=Now(), not_before=None)
+    _show(run, by=by, reason=reason)
+
+
+def lock_run(run_id: int, fence: int) -> tuple[Card, Run]:
+    """Lock the card, then return it with the run that `fence` holds, or raise LeaseLost."""
+    card_id = Run.objects.filter(pk=run_id).values_list("card_id", flat=True).first()
+    card = Card.objects.select_for_update(of=("self",)).select_related("project").get(pk=card_id)
+    run = get_held(run_id, fence)
+    run.card = card
+    return card, run
+
+
+def _show(run: Run, *, by: Actor, reason: str = "") -> None:
+    """Publish the run's new status; a ready run is also announced to the workers."""
+    Card.objects.filter(pk=run.card_id).update(rev=F("rev") + 1)
+    publish(
+        run.project_id,
+        events.RunChanged(
+            card_id=run.card_id,
+            run_id=run.pk,
+            status=run.status,
+            waiting_for=run.waiting_for,
+            reason=reason,
+        ),
+        by=by,
+    )
+    if run.status == RunStatus.READY:
+        signals.announce(signals.run_ready, run_id=run.pk)
+
+
+def _cancel_questions(run: Run) -> None:
+    """End the questions of a run that is over: nobody need answer them any more."""
+    for approval in Approval.objects.filter(run=run, status=ApprovalStatus.PENDING):
+        transition(approval, ApprovalStatus.CANCELLED, decided_at=Now())
+        Step.objects.filter(pk=approval.step_id, status=StepStatus.PENDING).update(
+            status=StepStatus.DONE, response={"text": "Cancelled.", "is_error": True, "details": {}}
+        )
+        publish(
+            run.project_id,
+            events.ApprovalDecided(
+                card_id=run.card_id,
+                run_id=run.pk,
+                approval_id=approval.pk,
+                status=ApprovalStatus.CANCELLED,
+            ),
+            by=Actor.PULLCORD,
+        )
+
+
+def _canceller(run: Run) -> Actor:
+    return Actor.person(run.cancelled_by) if run.cancelled_by else Actor.PULLCORD

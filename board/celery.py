@@ -1,0 +1,11 @@
+"""The Celery application: wake-ups for workers and short housekeeping. It never carries a card."""
+
+import os
+
+from celery import Celery
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "board.settings")
+
+app = Celery("pullcord")
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.autodiscover_tasks(["board", "agents"])

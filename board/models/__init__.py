@@ -1,0 +1,36 @@
+"""Every table of the product; the modules are named for their nouns."""
+
+from board.models.accounts import ApiToken, Invitation, OwnerLink, User
+from board.models.approvals import Approval, PolicyVersion
+from board.models.cards import Card, Comment, Dependency
+from board.models.credentials import Credential
+from board.models.errands import Errand
+from board.models.events import Event
+from board.models.projects import Column, Label, Membership, Project
+from board.models.runs import LogItem, Run, Step, Usage
+from board.models.workers import LeaderLease, Worker
+
+__all__ = [
+    "ApiToken",
+    "Approval",
+    "Card",
+    "Column",
+    "Comment",
+    "Credential",
+    "Dependency",
+    "Errand",
+    "Event",
+    "Invitation",
+    "Label",
+    "LeaderLease",
+    "LogItem",
+    "Membership",
+    "OwnerLink",
+    "PolicyVersion",
+    "Project",
+    "Run",
+    "Step",
+    "Usage",
+    "User",
+    "Worker",
+]

@@ -1,0 +1,82 @@
+"""Questions from agents to people, and the project's own rules that answers have written."""
+
+from django.db import models
+from django.db.models import Q
+
+from board.states import ApprovalScope, ApprovalStatus
+
+
+class Approval(models.Model):
+    """One pulled cord: a call that waits for a person. It covers exactly what `digest` was made of."""
+
+    project = models.ForeignKey("board.Project", on_delete=models.CASCADE, related_name="approvals")
+    run = models.ForeignKey("board.Run", on_delete=models.CASCADE, related_name="approvals")
+    step = models.ForeignKey("board.Step", on_delete=models.CASCADE, related_name="approvals")
+    status = models.CharField(
+        max_length=10, choices=[(s, s) for s in ApprovalStatus], default=ApprovalStatus.PENDING
+    )
+    tool = models.CharField(max_length=80)
+    input = models.JSONField(default=dict)
+    rule = models.CharField(max_length=40)
+    reasons = models.JSONField(default=list)  # plain sentences, worst first
+    digest = models.CharField(max_length=64)
+    facts = models.JSONField(default=dict)  # what the digest was made of
+    effects = models.JSONField(default=list)  # the resolved commands
+    sandbox = models.CharField(max_length=12, default="")  # bubblewrap, landlock or none
+
+    scope = models.CharField(
+        max_length=8, choices=[(s, s) for s in ApprovalScope], blank=True, default=""
+    )
+    edited_input = models.JSONField(null=True, blank=True)
+    comment = models.TextField(blank=True)
+    decided_by = models.ForeignKey(
+        "board.User", on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    decided_at = models.DateTimeField(null=True, blank=True)
+    carried_out_at = models.DateTimeField(null=True, blank=True)  # the call was started, once
+    expires_at = models.DateTimeField(null=True, blank=True)  # null: never
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["step"], name="one_open_question_a_step", condition=Q(status="pending")
+            )
+        ]
+        indexes = [
+            models.Index(
+                fields=["project", "created_at"],
+                name="approval_open",
+                condition=Q(status="pending"),
+            ),
+            models.Index(fields=["run"], name="approval_of_run"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.tool} for run {self.run_id}"
+
+
+class PolicyVersion(models.Model):
+    """The rules that a project adds to the default policy; the newest version is in force.
+
+    `rules`: [{"tier": "allow", "tool": str, "input": {...}}], exact calls that a maintainer
+    allowed for ever by answering "always".
+    """
+
+    project = models.ForeignKey(
+        "board.Project", on_delete=models.CASCADE, related_name="policy_versions"
+    )
+    version = models.PositiveIntegerField()
+    rules = models.JSONField(default=list)
+    author = models.ForeignKey("board.User", on_delete=models.PROTECT, related_name="+")
+    note = models.TextField(blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["version"]
+        constraints = [
+            models.UniqueConstraint(fields=["project", "version"], name="policy_version_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"policy {self.version} of {self.project_id}"

@@ -1,0 +1,224 @@
+"""The settings of the whole product, from environment variables. Nothing else reads the environment.
+
+Every name is described in docs/reference/settings.md. A secret may come from a file: `NAME_FILE`.
+"""
+
+import os
+import secrets
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import dj_database_url
+
+from board import __version__
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+VERSION = __version__
+
+
+def text(name: str, default: str = "") -> str:
+    """Return the environment variable `name`, or the content of the file that `name`_FILE names."""
+    path = os.environ.get(f"{name}_FILE")
+    if path:
+        return Path(path).read_text(encoding="utf-8").strip()
+    return os.environ.get(name, default)
+
+
+def flag(name: str, *, default: bool = False) -> bool:
+    """Return whether the variable is `1`, `true`, `yes` or `on`."""
+    value = text(name)
+    return value.lower() in {"1", "true", "yes", "on"} if value else default
+
+
+def number(name: str, default: int) -> int:
+    """Return the variable as a whole number."""
+    return int(text(name) or default)
+
+
+DATA = Path(text("PULLCORD_DATA") or BASE_DIR / "data").resolve()
+
+
+def secret_key() -> str:
+    """Return SECRET_KEY, or a key made once and kept in the data folder, readable by its owner only."""
+    key = text("SECRET_KEY")
+    if key:
+        return key
+    path = DATA / "secret_key"
+    DATA.mkdir(parents=True, exist_ok=True)
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return path.read_text(encoding="ascii").strip()
+    with os.fdopen(handle, "w", encoding="ascii") as file:
+        file.write(secrets.token_urlsafe(50))
+    return path.read_text(encoding="ascii").strip()
+
+
+SECRET_KEY = secret_key()
+DEBUG = flag("PULLCORD_DEBUG")
+# The address that people type; it decides hosts, the origins of sockets, and links in mails.
+PUBLIC_URL = text("PULLCORD_URL", "http://127.0.0.1:8400").rstrip("/")
+_public = urlsplit(PUBLIC_URL)
+_loopback = {"127.0.0.1", "localhost", "[::1]"}
+ALLOWED_HOSTS = sorted(
+    {_public.hostname or "127.0.0.1", *_loopback, *filter(None, text("PULLCORD_HOSTS").split(","))}
+)
+CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]
+SECURE_SSL = _public.scheme == "https"
+
+INSTALLED_APPS = [
+    "daphne",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "channels",
+    "board",
+    "agents",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "board.views.middleware.BoardErrorMiddleware",
+]
+ROOT_URLCONF = "board.urls"
+ASGI_APPLICATION = "board.asgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": False,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "board.views.context.shell",
+            ],
+            "builtins": ["board.templatetags.board"],
+        },
+    }
+]
+
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+SQLITE_OPTIONS: dict[str, Any] = {
+    "timeout": 20,  # seconds that a writer waits for the one write lock
+    # A deferred transaction that turns into a write fails at once instead of waiting.
+    "transaction_mode": "IMMEDIATE",
+    "init_command": (
+        "PRAGMA journal_mode=WAL;PRAGMA synchronous=NORMAL;PRAGMA journal_size_limit=67108864"
+    ),
+}
+_url = text("DATABASE_URL") or f"sqlite:///{DATA / 'pullcord.sqlite3'}"
+DATABASES: dict[str, dict[str, Any]] = {"default": dict(dj_database_url.parse(_url))}
+if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
+    DATABASES["default"]["OPTIONS"] = SQLITE_OPTIONS
+
+REDIS_URL = text("REDIS_URL") or f"unix://{DATA / 'valkey.sock'}"
+CHANNEL_LAYERS = {
+    "default": {
+        "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+        "CONFIG": {
+            # redis-py 8 closes idle sockets after 5 s and refuses the 100th connection by default.
+            "hosts": [{"address": REDIS_URL, "socket_timeout": None, "max_connections": 2000}],
+        },
+    }
+}
+
+CELERY_BROKER_URL = text("CELERY_BROKER_URL") or (
+    REDIS_URL.replace("unix://", "redis+socket://", 1)
+)
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = True
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None
+CELERY_TASK_DEFAULT_QUEUE = "housekeeping"
+CELERY_TASK_ROUTES = {"agents.*": {"queue": "agents"}}
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    "visibility_timeout": 120,
+    "unacked_restore_interval": 1,
+    "unacked_restore_throttle": 1,
+}
+
+AUTH_USER_MODEL = "board.User"
+AUTH_PASSWORD_VALIDATORS = [
+    {
+        "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
+        "OPTIONS": {"min_length": 10},
+    },
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+LOGIN_URL = "/signin/"
+LOGIN_REDIRECT_URL = "/"
+SESSION_COOKIE_AGE = 14 * 24 * 3600  # seconds
+SESSION_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_NAME = "__Host-session" if SECURE_SSL else "pullcord_session"
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL
+CSRF_COOKIE_NAME = "__Host-csrf" if SECURE_SSL else "pullcord_csrf"
+CSRF_COOKIE_SAMESITE = "Lax"
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+if flag("PULLCORD_TRUST_PROXY"):
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+
+_socket_origin = PUBLIC_URL.replace("http", "ws", 1)
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": ["'none'"],
+        "script-src": ["'self'"],
+        "style-src": ["'self'"],
+        "img-src": ["'self'"],
+        "font-src": ["'self'"],
+        "connect-src": ["'self'", _socket_origin],
+        "manifest-src": ["'self'"],
+        "frame-ancestors": ["'none'"],
+        "base-uri": ["'none'"],
+        "form-action": ["'self'"],
+    }
+}
+
+STATIC_URL = "static/"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STATIC_ROOT = DATA / "static"
+WHITENOISE_USE_FINDERS = True
+WHITENOISE_MAX_AGE = 0 if DEBUG else 3600
+
+USE_TZ = True
+TIME_ZONE = "UTC"
+LANGUAGE_CODE = "en"
+USE_I18N = False
+MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["console"], "level": text("PULLCORD_LOG_LEVEL", "INFO").upper()},
+    "loggers": {"daphne": {"level": "WARNING"}, "django.channels.server": {"level": "WARNING"}},
+}
+
+# The agents.
+ANTHROPIC_API_KEY = text("ANTHROPIC_API_KEY")
+ANTHROPIC_BASE_URL = text("ANTHROPIC_BASE_URL")
+DEFAULT_MODEL = text("PULLCORD_MODEL", "claude-sonnet-5")
+WORKER_SLOTS = number("PULLCORD_SLOTS", 4)
+LEASE_SECONDS = number("PULLCORD_LEASE_SECONDS", 60)  # four missed renewals
+HUBS = DATA / "hubs"
+# Each machine has its own; worktrees hold uncommitted work, so they live on durable storage.
+WORKSPACES = Path(text("PULLCORD_WORKSPACES") or DATA / "workspaces").resolve()
+RUN_TIME_LIMIT_SECONDS = number("PULLCORD_RUN_SECONDS", 3600)  # active time of one attempt

@@ -1,0 +1,1 @@
+"""Pages and fragments: each view fetches through `access`, calls one action, and answers."""

@@ -1,0 +1,84 @@
+"""Fixtures for all tests. Alice owns the board, Bob is a member, Vera a viewer, Mallory a stranger."""
+
+from collections.abc import Callable
+
+import pytest
+
+from board.actions import cards, errands, projects, workers
+from board.actions.claims import claim_next
+from board.models import Card, Membership, Project, Run, User, Worker
+from board.states import ErrandKind, Role
+
+PASSWORD = "a long enough password"
+
+
+def make_user(name: str, *, is_owner: bool = False) -> User:
+    """Return a person called `name` who signs in with PASSWORD."""
+    return User.objects.create_user(
+        email=f"{name.lower()}@example.org", password=PASSWORD, name=name, is_owner=is_owner
+    )
+
+
+@pytest.fixture
+def alice(db: None) -> User:
+    return make_user("Alice", is_owner=True)
+
+
+@pytest.fixture
+def bob(db: None) -> User:
+    return make_user("Bob")
+
+
+@pytest.fixture
+def vera(db: None) -> User:
+    return make_user("Vera")
+
+
+@pytest.fixture
+def mallory(db: None) -> User:
+    return make_user("Mallory")
+
+
+@pytest.fixture
+def worker(db: None) -> Worker:
+    row = Worker(host="here", pid=1, version="0", slots=4, sandbox="bubblewrap")
+    workers.register_worker(row)
+    return row
+
+
+@pytest.fixture
+def project(alice: User, bob: User, vera: User, worker: Worker) -> Project:
+    """A board whose repository is fetched: Alice owns it, Bob is a member, Vera a viewer."""
+    project = projects.create_project(by=alice, key="BIL", name="Billing", repository="/nowhere")
+    Membership.objects.create(project=project, user=bob, role=Role.MEMBER)
+    Membership.objects.create(project=project, user=vera, role=Role.VIEWER)
+    errand = errands.claim_errand(worker.pk)
+    assert errand is not None
+    assert errand.kind == ErrandKind.FETCH
+    projects.finish_fetch(errand, fence=errand.fence, target_branch="main")
+    project.refresh_from_db()
+    return project
+
+
+@pytest.fixture
+def new_card(project: Project, alice: User) -> Callable[..., Card]:
+    """Make cards in the backlog: `new_card("Title", depends_on=[other])`."""
+
+    def make(title: str = "A card", **values: object) -> Card:
+        values.setdefault("checks", ["true"])
+        return cards.create_card(project, by=alice, title=title, **values)  # type: ignore[arg-type]
+
+    return make
+
+
+@pytest.fixture
+def running(new_card: Callable[..., Card], alice: User, worker: Worker) -> Run:
+    """A run that the `worker` holds, in status running."""
+    from board.actions import runs
+
+    card = new_card("Running card")
+    cards.queue_card(card, by=alice)
+    claim = claim_next(worker.pk, agent="agent-1", with_credential=True)
+    assert claim is not None
+    runs.begin_work(claim.run_id, claim.fence, branch="cards/BIL-1-1", base_sha="0" * 40)
+    return Run.objects.select_related("card__project", "project").get(pk=claim.run_id)

@@ -1,0 +1,17 @@
+"""The settings of the tests: the product's own, with a folder and a key that a test run throws away."""
+
+import os
+import tempfile
+from pathlib import Path
+
+os.environ["PULLCORD_DATA"] = os.environ.get("PULLCORD_TEST_DATA") or tempfile.mkdtemp(prefix="pullcord-tests-")
+os.environ["SECRET_KEY"] = "only-for-tests-" + "x" * 40
+for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "DATABASE_URL", "REDIS_URL"):
+    os.environ.pop(name, None)
+
+from board.settings import *  # noqa: E402, F403
+
+DATA_FOR_TESTS = Path(os.environ["PULLCORD_DATA"])
+CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
+CELERY_BROKER_URL = "memory://"
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
