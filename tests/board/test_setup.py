@@ -1,9 +1,9 @@
 """Set-up: exact, quick the second time, and at home where pip is told where packages come from."""
 
+import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -18,7 +18,7 @@ second==2.0 \\
 """
 
 
-def test_a_lock_is_read_entry_by_entry(tmp_path: Path):
+def test_a_lock_is_read_entry_by_entry(tmp_path):
     lock = tmp_path / "some.lock"
     lock.write_text(LOCK)
     entries = setup.lock_entries(lock)
@@ -99,10 +99,10 @@ def test_what_is_missing_is_named_part_by_part(tmp_path, monkeypatch):
     assert setup.missing_parts(dev=False) == {"venv", "packages", "libraries"}
 
     installed = setup.wanted_parts(dev=True) | {"libraries": "older"}
-    stamp.write_text(setup.json.dumps(installed))
+    stamp.write_text(json.dumps(installed))
     assert setup.missing_parts(dev=True) == {"libraries"}
     assert setup.missing_parts(dev=False) == {"libraries"}, "the tools hold all that runs need"
 
-    stamp.write_text(setup.json.dumps(setup.wanted_parts(dev=False)))
+    stamp.write_text(json.dumps(setup.wanted_parts(dev=False)))
     assert setup.missing_parts(dev=False) == set()
     assert setup.missing_parts(dev=True) == {"packages"}
