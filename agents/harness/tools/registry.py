@@ -1,7 +1,7 @@
-"""What a tool is, and the tools that every agent has."""
+"""What a tool is, and what the tools of a run share."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,6 @@ class ToolContext:
     report: Json | None = None
     seen: dict[str, str] = field(default_factory=dict)
     default_timeout_seconds: float = 120
-    longest_timeout_seconds: float = 1800
 
 
 @dataclass(frozen=True)
@@ -66,10 +65,11 @@ def definitions(tools: Mapping[str, Tool]) -> list[Json]:
     ]
 
 
-def default_tools() -> dict[str, Tool]:
-    """The tools that every agent has, by name."""
-    # Imported late: each of these modules needs `Tool` of this one.
-    from agents.harness.tools import files, plan, search, shell
-
-    tools = [*files.TOOLS, *search.TOOLS, *shell.TOOLS, *plan.TOOLS]
-    return {tool.name: tool for tool in sorted(tools, key=lambda tool: tool.name)}
+def seen_in(responses: Iterable[Json]) -> dict[str, str]:
+    """`ToolContext.seen` as it was after these results, oldest first: for a run that goes on."""
+    seen: dict[str, str] = {}
+    for response in responses:
+        details = response.get("details") or {}
+        if "path" in details and "sha256" in details:
+            seen[details["path"]] = details["sha256"]
+    return seen
