@@ -195,7 +195,7 @@ class _Run:
             for block in message["content"]
             if block["type"] == "tool_use"
         )
-        response = {
+        response: Json = {
             "content": history.normalize(reply.content, used_ids=used),
             "stop_reason": reply.stop_reason,
         }
@@ -210,7 +210,8 @@ class _Run:
         self._ports.sink.emit("usage", **asdict(reply.usage))
 
     def _token_limit(self) -> int:
-        return min(self._config.max_tokens * 2 ** self._dropped(), self._config.most_tokens)
+        larger: int = self._config.max_tokens * 2 ** self._dropped()
+        return min(larger, max(self._config.max_tokens, self._config.most_tokens))
 
     def _dropped(self) -> int:
         """How many replies have been dropped since the last turn that was kept."""

@@ -93,6 +93,8 @@ class Assembly:
                 raise failures.from_event(
                     error.get("type", ""), error.get("message", ""), code=code
                 )
+            case _:
+                pass
 
     def _feed_block(self, index: int, event: Json) -> None:
         match event:
@@ -104,6 +106,8 @@ class Assembly:
                 self._blocks[index] = _Block(block)
             case {"type": "content_block_stop"}:
                 self._blocks[index].is_whole = True
+            case _:
+                pass
 
     def reply(self) -> Reply:
         """The whole reply. Raises TransientError if the stream was not one."""
