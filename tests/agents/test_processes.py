@@ -86,7 +86,7 @@ def test_a_command_may_leave_its_input_unread():
 
 
 def test_a_missing_program_raises_oserror():
-    with pytest.raises(OSError):
+    with pytest.raises(FileNotFoundError):
         run("/no/such/program", die_with_parent=False)
 
 

@@ -42,7 +42,7 @@ def repository(tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.fixture()
+@pytest.fixture
 def shell(repository: Path, tmp_path: Path) -> Iterator[Sandbox]:
     """A sandbox in a worktree of its own, as a worker makes it."""
     common, worktree = repository / "clone.git", tmp_path / "card-1"

@@ -90,15 +90,21 @@ def read_inside(root: Path, parts: tuple[str, ...], *, most_bytes: int) -> bytes
 def read_at(folder: int, name: str, *, shown: str, most_bytes: int) -> bytes:
     """The content of the regular file `name` in an open folder; `shown` is its name in errors."""
     try:
-        with open(os.open(name, _OPEN_FILE, dir_fd=folder), "rb") as file:  # noqa: PTH123
-            kind = os.fstat(file.fileno()).st_mode
-            if stat.S_ISREG(kind):
-                return file.read(most_bytes)
+        fd = os.open(name, _OPEN_FILE, dir_fd=folder)
     except OSError as error:
         raise ToolError(explain(error, shown, folder=folder, name=name)) from error
-    if stat.S_ISDIR(kind):
-        raise ToolError(f"{shown} is a folder; use list_files to look into it.")
-    raise ToolError(f"{shown} is not a regular file.")
+    try:
+        kind = os.fstat(fd).st_mode
+        if stat.S_ISDIR(kind):
+            raise ToolError(f"{shown} is a folder; use list_files to look into it.")
+        if not stat.S_ISREG(kind):
+            raise ToolError(f"{shown} is not a regular file.")
+        with open(fd, "rb", closefd=False) as file:
+            return file.read(most_bytes)
+    except OSError as error:
+        raise ToolError(explain(error, shown, folder=folder, name=name)) from error
+    finally:
+        os.close(fd)
 
 
 def write_inside(root: Path, parts: tuple[str, ...], content: bytes) -> None:

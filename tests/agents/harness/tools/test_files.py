@@ -1,5 +1,7 @@
 """The file tools."""
 
+import os
+
 import pytest
 
 from agents.harness.errors import ToolError
@@ -171,8 +173,6 @@ def test_a_folder_is_listed_with_folders_first(context):
 
 def test_a_name_that_is_no_text_is_listed(context):
     (context.workspace / "x").mkdir()
-    import os
-
     os.close(os.open(os.fsencode(context.workspace) + b"/x/\xff", os.O_CREAT))
     assert files.list_files(context, {"path": "x"}).text == "\\udcff\t0"
 

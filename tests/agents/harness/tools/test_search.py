@@ -1,5 +1,8 @@
 """Searching the workspace."""
 
+import contextlib
+import re
+import shutil
 import time
 
 import pytest
@@ -10,7 +13,7 @@ from agents.harness.tools import search
 
 @pytest.fixture(autouse=True)
 def files(context):
-    for path, text in {
+    for name, text in {
         "src/app.py": "def claim():\n    return 1\n",
         "src/deep/more.py": "claim()\n",
         "src/style.css": "a{}\n",
@@ -22,7 +25,7 @@ def files(context):
         "ignored/x.py": "claim\n",
         "é.py": "claim\n",
     }.items():
-        path = context.workspace / path
+        path = context.workspace / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     (context.workspace / "picture.png").write_bytes(b"\0claim")
@@ -101,9 +104,11 @@ def test_a_broken_pattern_is_explained(context):
         grep(context, "(")
 
 
-@pytest.mark.parametrize("pattern", ["$(touch pwned)", "'; touch pwned; '", "-f/etc/passwd", "`id`"])
+@pytest.mark.parametrize(
+    "pattern", ["$(touch pwned)", "'; touch pwned; '", "-f/etc/passwd", "`id`"]
+)
 def test_a_pattern_is_never_read_by_the_shell(context, pattern):
-    assert grep(context, f"claim{pattern}".replace("(", "\\("))
+    assert grep(context, f"claim{re.escape(pattern)}")
     assert search.glob(context, {"pattern": f"{pattern}.py"})
     assert not (context.workspace / "pwned").exists()
 
@@ -111,10 +116,8 @@ def test_a_pattern_is_never_read_by_the_shell(context, pattern):
 def test_a_pattern_that_takes_forever_ends(context):
     (context.workspace / "a.txt").write_text("a" * 40 + "b\n")
     started = time.monotonic()
-    try:
+    with contextlib.suppress(ToolError):
         grep(context, "(a+)+$")
-    except ToolError:
-        pass
     assert time.monotonic() - started < 20
 
 
@@ -127,8 +130,6 @@ def test_many_matches_and_long_lines_are_cut(context):
 
 
 def test_a_folder_that_is_no_repository_can_be_searched(context):
-    import shutil
-
     shutil.rmtree(context.workspace / ".git")
     assert glob(context, "src/*.py") == ["src/app.py"]
     assert grep(context, "return") == ["src/app.py:2:    return 1"]
