@@ -8,9 +8,7 @@ COPY requirements.lock requirements-dev.lock package.json package-lock.json .npm
 COPY board/management/setup.py board/management/setup.py
 RUN python board/management/setup.py
 COPY . .
-RUN .venv/bin/python -m compileall -q board agents \
-    && SECRET_KEY=unused-at-build .venv/bin/python manage.py collectstatic --no-input \
-    && rm -rf node_modules .venv/bin/uv .venv/bin/uvx data
+RUN .venv/bin/python -m compileall -q board agents && rm -rf node_modules .venv/bin/uv .venv/bin/uvx
 
 FROM python:${PYTHON}
 # git makes the workspaces, bubblewrap is the sandbox of agents' commands.
