@@ -2,16 +2,17 @@
 
 import logging
 
-from celery import shared_task
 from kombu.exceptions import OperationalError
 
 from agents import wakes
+from board.celery import app
 
 log = logging.getLogger(__name__)
 WAKE_EXPIRES_SECONDS = 5  # later than that the poll has found the work
 
 
-@shared_task(name="agents.wake", ignore_result=True)
+# Of our own app: a process that has imported no other would publish to a broker that is not ours.
+@app.task(name="agents.wake", ignore_result=True)
 def wake() -> None:
     """Tell this process's worker loop to look for work now."""
     wakes.wake_all()
