@@ -5,7 +5,7 @@ from datetime import datetime
 from django import template
 from django.utils.safestring import SafeString, mark_safe
 
-from board.fragments import markup
+from board.templatetags import markup
 from board.models import User
 
 register = template.Library()

@@ -14,9 +14,7 @@ PRIORITIES = {0: "Low", 1: "Normal", 2: "High", 3: "Urgent"}
 def icon(name: str, size: str = "") -> str:
     """Return an icon of the sprite; `size` is "", "s" or "l". It is decoration: say the word beside it."""
     extra = f" icon--{size}" if size else ""
-    return (
-        f'<svg class="icon{extra}" aria-hidden="true"><use href="{static("icons.svg")}#{name}"/></svg>'
-    )
+    return f'<svg class="icon{extra}" aria-hidden="true"><use href="{static("icons.svg")}#{name}"/></svg>'
 
 
 def face(user: User) -> str:
