@@ -42,6 +42,13 @@ class NotAllowed(BoardError):
     status = 403
 
 
+class TooOften(BoardError):
+    """Too many tries in too short a time."""
+
+    code = "too_often"
+    status = 429
+
+
 class LeaseLost(BoardError):
     """A worker wrote with an old fence: another worker holds the run now. Nothing was written."""
 

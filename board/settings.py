@@ -80,12 +80,14 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
+    "board.views.middleware.HeadersMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "board.views.middleware.SignInMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "board.views.middleware.BoardErrorMiddleware",
@@ -104,7 +106,11 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "board.views.context.shell",
             ],
-            "builtins": ["board.templatetags.board"],
+            "builtins": [
+                "django.templatetags.static",
+                "board.templatetags.board",
+                "board.templatetags.shell",
+            ],
         },
     }
 ]
@@ -172,7 +178,10 @@ SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
-if flag("PULLCORD_TRUST_PROXY"):
+CSRF_FAILURE_VIEW = "board.views.errors.csrf_failed"
+# A proxy in front says who asks and whether it was by TLS; believed only if this is set.
+TRUST_PROXY = flag("PULLCORD_TRUST_PROXY")
+if TRUST_PROXY:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 
 _socket_origin = PUBLIC_URL.replace("http", "ws", 1)
@@ -219,6 +228,12 @@ DEFAULT_MODEL = text("PULLCORD_MODEL", "claude-sonnet-5")
 WORKER_SLOTS = number("PULLCORD_SLOTS", 4)
 LEASE_SECONDS = number("PULLCORD_LEASE_SECONDS", 60)  # four missed renewals
 HUBS = DATA / "hubs"
+# What git needs to reach people's own repositories; no command of an agent sees it.
+REMOTE_ENVIRONMENT = {
+    name: os.environ[name]
+    for name in ("HOME", "PATH", "SSH_AUTH_SOCK", "GIT_SSH_COMMAND", "SSL_CERT_FILE", "HTTPS_PROXY")
+    if name in os.environ
+}
 # Each machine has its own; worktrees hold uncommitted work, so they live on durable storage.
 WORKSPACES = Path(text("PULLCORD_WORKSPACES") or DATA / "workspaces").resolve()
 RUN_TIME_LIMIT_SECONDS = number("PULLCORD_RUN_SECONDS", 3600)  # active time of one attempt

@@ -1,5 +1,16 @@
 """Every address of the product."""
 
-from django.urls import URLPattern, URLResolver
+from django.urls import URLPattern, URLResolver, path
 
-urlpatterns: list[URLPattern | URLResolver] = []
+from board.views import accounts, projects
+
+handler400 = "board.views.errors.bad_request"
+handler403 = "board.views.errors.forbidden"
+handler404 = "board.views.errors.not_found"
+handler500 = "board.views.errors.broken"
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("", projects.list_all, name="projects"),
+    path("signin/", accounts.sign_in, name="signin"),
+    path("signout/", accounts.sign_out, name="signout"),
+]

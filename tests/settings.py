@@ -15,6 +15,8 @@ if os.environ.get("PULLCORD_TESTS_DATABASE"):
 from board.settings import *  # noqa: E402, F403
 from board.settings import DATABASES  # noqa: E402
 
+# WhiteNoise warns when this folder is missing; it serves from `static/` all the same.
+(DATA / "static").mkdir(parents=True, exist_ok=True)  # noqa: F405
 DATA_FOR_TESTS = Path(os.environ["PULLCORD_DATA"])
 CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
 CELERY_BROKER_URL = "memory://"

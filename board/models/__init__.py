@@ -1,6 +1,6 @@
 """Every table of the product; the modules are named for their nouns."""
 
-from board.models.accounts import ApiToken, Invitation, OwnerLink, User
+from board.models.accounts import ApiToken, Invitation, OwnerLink, SignInTry, User
 from board.models.approvals import Approval, PolicyVersion
 from board.models.cards import Card, Comment, Dependency
 from board.models.credentials import Credential
@@ -29,6 +29,7 @@ __all__ = [
     "PolicyVersion",
     "Project",
     "Run",
+    "SignInTry",
     "Step",
     "Usage",
     "User",

@@ -92,6 +92,23 @@ class Invitation(models.Model):
         return f"{self.email} to {self.project_id}"
 
 
+class SignInTry(models.Model):
+    """One try to sign in that did not succeed, or is under way. Old ones are deleted by the next try."""
+
+    subject = models.CharField(max_length=64)  # SHA-256 of the address and where it came from
+    source = models.CharField(max_length=64)  # SHA-256 of where it came from
+    at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["subject", "at"], name="signin_subject"),
+            models.Index(fields=["source", "at"], name="signin_source"),
+        ]
+
+    def __str__(self) -> str:
+        return f"sign-in at {self.at:%H:%M}"
+
+
 class ApiToken(models.Model):
     """A bearer token of one person: the same rights, shown once."""
 

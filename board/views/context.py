@@ -1,0 +1,79 @@
+"""What every page shows around its content: who is signed in, which board, how many questions wait."""
+
+from functools import cached_property
+
+from django.conf import settings
+from django.http import HttpRequest
+
+from board.access import list_approvals
+from board.models import Membership, Project, User
+from board.states import ApprovalStatus
+
+LAST_BOARD = "board"  # the session's name for the key of the board that was open last
+
+
+class Shell:
+    """The parts of the shell, each computed when a template asks for it."""
+
+    version = settings.VERSION
+
+    def __init__(self, request: HttpRequest) -> None:
+        self._request = request
+
+    @cached_property
+    def user(self) -> User | None:
+        """The person who is signed in."""
+        user = getattr(self._request, "user", None)
+        return user if isinstance(user, User) or getattr(user, "is_authenticated", False) else None
+
+    @cached_property
+    def waiting(self) -> int:
+        """How many questions of the person's projects wait for an answer."""
+        if self.user is None:
+            return 0
+        return list_approvals(self.user).filter(status=ApprovalStatus.PENDING).count()
+
+    @cached_property
+    def memberships(self) -> list[Membership]:
+        """The person's projects with the role in each."""
+        if self.user is None:
+            return []
+        return list(
+            Membership.objects.select_related("project")
+            .filter(user=self.user, project__archived_at__isnull=True)
+            .order_by("project__name")
+        )
+
+    @cached_property
+    def membership(self) -> Membership | None:
+        """The membership in the project whose page this is."""
+        key = self._key()
+        return next((row for row in self.memberships if row.project.key == key), None)
+
+    @property
+    def role(self) -> str:
+        """The person's role in the project whose page this is, or nothing."""
+        return self.membership.role if self.membership else ""
+
+    @cached_property
+    def board(self) -> Project | None:
+        """Where the rail's "Board" leads: this page's project, else the last one, else the first."""
+        if self.membership is not None:
+            if self._request.session.get(LAST_BOARD) != self.membership.project.key:
+                self._request.session[LAST_BOARD] = self.membership.project.key
+            return self.membership.project
+        last = self._request.session.get(LAST_BOARD) if self.memberships else None
+        projects = [row.project for row in self.memberships]
+        return next((p for p in projects if p.key == last), projects[0] if projects else None)
+
+    def _key(self) -> str:
+        match = self._request.resolver_match
+        if match is None:
+            return ""
+        ref = str(match.kwargs.get("ref", ""))
+        return str(match.kwargs.get("key", "")).upper() or ref.rpartition("-")[0].upper()
+
+
+def shell(request: HttpRequest) -> dict[str, Shell]:
+    """Give the shell to every template."""
+    return {"shell": Shell(request)}
