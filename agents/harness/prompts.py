@@ -112,10 +112,6 @@ def repeated(tool: str, times: int) -> str:
 
 def todo_state(items: Sequence[Mapping[str, Any]]) -> str:
     """The to-do list in its shortest form, to keep it before the model's eyes."""
-    marks = {"pending": "[ ]", "in_progress": "[>]", "done": "[x]", "completed": "[x]"}
-    lines = [f"{marks.get(str(item.get('status')), '[ ]')} {_todo_text(item)}" for item in items]
+    marks = {"pending": "[ ]", "in_progress": "[>]", "done": "[x]"}
+    lines = [f"{marks[item['status']]} {item['text']}" for item in items]
     return "\n".join(["Your to-do list:", *lines])
-
-
-def _todo_text(item: Mapping[str, Any]) -> str:
-    return str(item.get("text") or item.get("content") or "")
