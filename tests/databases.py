@@ -114,7 +114,7 @@ def private_postgres(binaries: Path) -> Iterator[str]:
     """Start a cluster that is only ours and yield the URL of its database."""
     with private_folder() as folder:
         data = folder / "data"
-        options = "-U postgres --auth=trust --encoding=UTF8 --no-sync".split()
+        options = ["-U", "postgres", "--auth=trust", "--encoding=UTF8", "--no-sync"]
         make = [str(binaries / "initdb"), "-D", str(data), *options]
         if major_version(binaries) >= 15:
             # A human order of letters, so that a comparison which must be bytewise shows itself.
