@@ -1,0 +1,303 @@
+"""Gives each run a working tree of its own, made from a bare clone of the hub on this machine.
+
+The clone borrows the hub's objects and holds the worktrees' entries. An agent may write in its
+worktree and in the run's private refs, logs and objects, nowhere else, so git commands on the
+clone are safe; nothing here ever runs git with a configuration or an index that an agent can write.
+"""
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from agents.workspaces.errors import WorkspaceError
+from agents.workspaces.git import (
+    CHECKOUT_TIMEOUT_SECONDS,
+    git,
+    is_branch_name,
+    resolve,
+)
+from agents.workspaces.hub import create_bare, restore_configuration
+from agents.workspaces.locks import locked
+from agents.workspaces.trees import delete_tree
+
+_RECORD = "worktree.json"
+_BEING_REMOVED = "removing.json"
+
+
+@dataclass(frozen=True)
+class Worktree:
+    """A run's working tree. `branch` is the agent's branch in it, "" if it is only for checks.
+
+    `git_dir` is the machine's clone, `entry` its folder for this worktree (git's own state, which
+    the agent may write), `private` the run's folder for what must not be in the clone.
+    """
+
+    path: Path
+    branch: str
+    base_sha: str
+    git_dir: Path
+    entry: Path
+    private: Path
+
+    @property
+    def saved_ref(self) -> str:
+        """The ref of the clone that holds what the harness has committed of this worktree."""
+        return f"refs/runs/{self.entry.name}"
+
+    @property
+    def index(self) -> Path:
+        """The harness's own index. The agent's is another, and each leaves the other alone."""
+        return self.private / "index"
+
+
+@dataclass(frozen=True)
+class PrivateGit:
+    """The folders that a sandbox puts over the clone's, so that an agent's git works in private.
+
+    `common` is mounted read-only. Over it lie, writable, `entry_copy` in place of `entry`, and
+    `refs` and `logs`; new objects go to `objects`.
+    """
+
+    common: Path
+    entry: Path
+    entry_copy: Path
+    refs: Path
+    logs: Path
+    objects: Path
+
+
+def add_worktree(
+    clone: Path,
+    hub: Path,
+    path: Path,
+    *,
+    branch: str,
+    base_sha: str,
+    target_branch: str = "",
+) -> Worktree:
+    """Make a worktree at `path` on a new `branch` from the commit `base_sha`, or return it.
+
+    What an interrupted call left at `path` is replaced. Where something else lies at `path`, or
+    other work is on `branch`, a number is appended to the name: see the answer. The agent sees
+    `base_sha` also under the name `target_branch`.
+    Raises WorkspaceError.
+    """
+    if not is_branch_name(branch):
+        raise WorkspaceError(f"“{branch}” is not a valid name of a branch.", code="bad_branch")
+    ensure_clone(clone, hub)
+    with locked(clone):
+        existing = find_record(path)
+        if existing is not None and path.is_dir():
+            return existing
+        if existing is not None:  # somebody deleted the folder; what was saved is still there
+            base_sha = resolve(clone, existing.saved_ref) or base_sha
+        if existing is not None or is_unfinished(path) or not path.exists():
+            _delete(clone, path)
+        path = _free_path(path)
+        name, is_new = _free_branch(clone, path.parent, branch, base_sha)
+        new = ["--no-track", "-b", name, str(path), base_sha]
+        where = new if is_new else ["--force", str(path), name]
+        worktree = _register(clone, path, where, branch=name, base_sha=base_sha)
+    _fill(worktree, target_branch)
+    return worktree
+
+
+def check_out(clone: Path, hub: Path, path: Path, sha: str) -> Worktree:
+    """A fresh worktree of the commit `sha`, for checks; an older one at `path` is replaced.
+
+    Raises WorkspaceError, with code `path_taken` if something else lies there.
+    """
+    ensure_clone(clone, hub)
+    with locked(clone):
+        existing = find_record(path)
+        is_replaceable = is_unfinished(path) if existing is None else not existing.branch
+        if path.exists() and not is_replaceable:
+            raise WorkspaceError(f"{path} is in use for something else.", code="path_taken")
+        _delete(clone, path)
+        worktree = _register(clone, path, ["--detach", str(path), sha], branch="", base_sha=sha)
+    _fill(worktree, "")
+    return worktree
+
+
+def find_worktree(root: Path, branch: str) -> Worktree | None:
+    """The worktree below `root` (the folder of a project's worktrees) that is on `branch`.
+
+    A run that continues on the same machine finds its files there, also those never committed.
+    """
+    return next((tree for tree in recorded(root) if tree.branch == branch), None)
+
+
+def recorded(root: Path) -> Iterator[Worktree]:
+    """All finished worktrees below `root` whose folders exist."""
+    for private in sorted((root / ".private").glob("*")):
+        worktree = find_record(root / private.name)
+        if worktree is not None and worktree.path.is_dir():
+            yield worktree
+
+
+def private_git(worktree: Worktree) -> PrivateGit:
+    """What a sandbox mounts. Without those mounts an agent's git must not get `objects` either."""
+    return PrivateGit(
+        common=worktree.git_dir,
+        entry=worktree.entry,
+        entry_copy=worktree.private / "entry",
+        refs=worktree.private / "refs",
+        logs=worktree.private / "logs",
+        objects=worktree.private / "objects",
+    )
+
+
+def ensure_clone(clone: Path, hub: Path) -> None:
+    """Make the machine's bare clone of `hub` if there is none; put its configuration right."""
+    with locked(clone):
+        if not clone.exists():
+            fresh = clone.with_name(f".{clone.name}.new")
+            delete_tree(fresh)
+            create_bare(fresh)
+            fresh.rename(clone)
+        restore_configuration(clone)
+        alternates = clone / "objects" / "info" / "alternates"
+        wanted = f"{hub / 'objects'}\n"
+        if not alternates.is_file() or alternates.read_text() != wanted:
+            alternates.write_text(wanted)
+
+
+def mark_for_removal(worktree: Worktree) -> None:
+    """From now on nothing of `worktree` is anybody's work, also if deleting it is interrupted."""
+    record = worktree.private / _RECORD
+    if record.exists():
+        record.rename(worktree.private / _BEING_REMOVED)
+
+
+def delete_worktree(clone: Path, path: Path) -> None:
+    """Delete all that belongs to the worktree at `path`, which must be nobody's work."""
+    with locked(clone):
+        _delete(clone, path)
+
+
+def is_unfinished(path: Path) -> bool:
+    """Whether `path` is what an interrupted creation or removal left."""
+    return _private_of(path).exists() and find_record(path) is None
+
+
+def _register(clone: Path, path: Path, where: list[str], *, branch: str, base_sha: str) -> Worktree:
+    """Let git make a worktree without files; call it while holding the lock of the clone."""
+    private = _private_of(path)
+    private.mkdir(parents=True)  # from here on `is_unfinished`
+    try:
+        git("worktree", "add", "--no-checkout", *where, git_dir=clone)
+        (entry,) = _entries_of(clone, path)
+        worktree = Worktree(path, branch, base_sha, clone, entry, private)
+        git("update-ref", worktree.saved_ref, base_sha, git_dir=clone)
+    except BaseException:
+        _delete(clone, path)
+        raise
+    return worktree
+
+
+def _fill(worktree: Worktree, target_branch: str) -> None:
+    """Write the files and all private parts, and last of all the record."""
+    try:
+        git(
+            "read-tree",
+            "--reset",
+            "-u",
+            "HEAD",
+            git_dir=worktree.entry,
+            work_tree=worktree.path,
+            timeout_seconds=CHECKOUT_TIMEOUT_SECONDS,
+        )
+        shutil.copyfile(worktree.entry / "index", worktree.index)
+        _write_private_refs(worktree, target_branch)
+        _write_record(worktree)
+    except BaseException:
+        delete_worktree(worktree.git_dir, worktree.path)
+        raise
+
+
+def _delete(clone: Path, path: Path) -> None:
+    for entry in _entries_of(clone, path):
+        git("update-ref", "-d", f"refs/runs/{entry.name}", git_dir=clone)
+        delete_tree(entry)
+    delete_tree(path)
+    delete_tree(_private_of(path))
+
+
+def _write_private_refs(worktree: Worktree, target_branch: str) -> None:
+    """The refs, logs, objects and git state that the agent may write."""
+    private = private_git(worktree)
+    for folder in (private.refs / "heads", private.refs / "tags", private.logs, private.objects):
+        folder.mkdir(parents=True, exist_ok=True)
+    for name in (target_branch, worktree.branch):
+        if name:
+            file = private.refs / "heads" / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(f"{worktree.base_sha}\n")
+    shutil.copytree(worktree.entry, private.entry_copy)
+
+
+def _entries_of(clone: Path, path: Path) -> list[Path]:
+    """The folders in which `clone` keeps the state of the worktree at `path`."""
+    wanted = str(path.parent.resolve() / path.name / ".git")  # git records real paths
+    found = []
+    for entry in (clone / "worktrees").glob("*"):
+        gitdir = entry / "gitdir"
+        if gitdir.is_file() and gitdir.read_text(errors="replace").strip() == wanted:
+            found.append(entry)
+    return found
+
+
+def _free_path(path: Path) -> Path:
+    candidate, number = path, 2
+    while candidate.exists() or _private_of(candidate).exists():
+        candidate, number = path.with_name(f"{path.name}-{number}"), number + 1
+    return candidate
+
+
+def _free_branch(clone: Path, root: Path, wanted: str, base_sha: str) -> tuple[str, bool]:
+    """A branch for a new worktree, and whether it has to be created."""
+    taken = {worktree.branch for worktree in recorded(root)}
+    name, number = wanted, 2
+    while True:
+        tip = resolve(clone, f"refs/heads/{name}")
+        if tip is None:
+            return name, True
+        if tip == base_sha and name not in taken:  # an interrupted call came this far
+            return name, False
+        name, number = f"{wanted}-{number}", number + 1
+
+
+def _private_of(path: Path) -> Path:
+    return path.parent / ".private" / path.name
+
+
+def _write_record(worktree: Worktree) -> None:
+    """The last act of creation: from here on what the worktree holds is an agent's work."""
+    fields = {
+        "branch": worktree.branch,
+        "base_sha": worktree.base_sha,
+        "git_dir": str(worktree.git_dir),
+        "entry": str(worktree.entry),
+    }
+    draft = worktree.private / f"{_RECORD}.new"
+    draft.write_text(json.dumps(fields))
+    draft.rename(worktree.private / _RECORD)
+
+
+def find_record(path: Path) -> Worktree | None:
+    """The worktree at `path`, or None if it was never finished or is being removed."""
+    private = _private_of(path)
+    try:
+        fields = json.loads((private / _RECORD).read_text())
+    except FileNotFoundError:
+        return None
+    return Worktree(
+        path=path,
+        branch=fields["branch"],
+        base_sha=fields["base_sha"],
+        git_dir=Path(fields["git_dir"]),
+        entry=Path(fields["entry"]),
+        private=private,
+    )
