@@ -25,9 +25,9 @@ run: ## Start Pullcord
 	@$(SETUP)
 	@exec $(VENV) manage.py up $(ARGS)
 
-test: ## Run all tests
+test: ## Run all tests, on SQLite and on PostgreSQL
 	@$(SETUP) --dev
-	@exec $(VENV) -m pytest -n $(JOBS) $(ARGS)
+	@exec $(VENV) -m tests.databases -n $(JOBS) $(ARGS)
 
 setup: ## Install everything, start nothing
 	@$(SETUP) --dev

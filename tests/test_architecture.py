@@ -70,6 +70,11 @@ def test_only_the_settings_read_the_environment():
     assert uses(READS_ENVIRONMENT) <= set(MAY_READ_ENVIRONMENT)
 
 
+def test_only_the_actions_publish_events():
+    publishers = uses(re.compile(r"board\.events\.publish|events\.publish"))
+    assert {path for path in publishers if not path.startswith("board/actions/")} == set()
+
+
 def test_the_exceptions_from_the_bans_are_the_known_ones():
     known = {*MAY_START_PROCESSES, *MAY_READ_ENVIRONMENT}
     ignores = PYPROJECT["tool"]["ruff"]["lint"]["per-file-ignores"]
@@ -173,7 +178,7 @@ def test_the_composed_services_take_their_settings_from_the_example():
     assert set(re.findall(r"\$\{(\w+)", text)) == set(re.findall(r"^(\w+)=", example, re.MULTILINE))
     services = yaml.safe_load(text)["services"]
     ours = {name for name, service in services.items() if service["image"] == "pullcord"}
-    assert ours == {"migrate", "web", "worker", "beat"}
+    assert ours == {"migrate", "web", "worker"}
 
 
 def relative(path: Path) -> str:
