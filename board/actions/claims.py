@@ -137,12 +137,13 @@ def shared_files(card: Card) -> list[str]:
     under_way = Card.objects.filter(
         project_id=card.project_id, status__in=[CardStatus.RUNNING, CardStatus.MERGING]
     ).exclude(pk=card.pk)
-    return _overlap(
+    return overlap(
         card.files, (name for files in under_way.values_list("files", flat=True) for name in files)
     )
 
 
-def _overlap(mine: Iterable[str], theirs: Iterable[str]) -> list[str]:
+def overlap(mine: Iterable[str], theirs: Iterable[str]) -> list[str]:
+    """Return those of `mine` that name the same file or folder as one of `theirs`."""
     others = list(theirs)
     return [name for name in mine if any(_same(name, other) for other in others)]
 
