@@ -91,15 +91,15 @@ class Rig:
         self.model = ScriptedModel(script)
         self.context = ToolContext(self.folder, NoShell(), self.folder)
         ports = Ports(
-            model or self.model,
-            self.journal,
-            self.gate,
-            self.sink,
-            self.steering,
-            self.tools,
-            self.context,
-            self.threads,
-            self._after_turn,
+            model=model or self.model,
+            journal=self.journal,
+            gate=self.gate,
+            sink=self.sink,
+            steering=self.steering,
+            tools=self.tools,
+            context=self.context,
+            threads=self.threads,
+            after_turn=self._after_turn,
         )
         return await run_agent(ports, replace(self.config, **config))
 
