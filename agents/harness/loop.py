@@ -24,11 +24,11 @@ from agents.harness.ports import (
     Json,
     Model,
     ModelRequest,
+    Outcome,
     Reply,
     Sink,
     Steering,
 )
-from agents.harness.reminders import Outcome
 from agents.harness.retries import INTERRUPTED, RetryPolicy, failure_kind, wait_seconds
 from agents.harness.tools.registry import Tool, ToolContext, definitions
 from agents.harness.transcript import Transcript

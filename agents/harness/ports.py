@@ -90,6 +90,15 @@ class Reply:
     stop_details: str = ""
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """How the agent ended. `silent`: it stopped twice without a report; it may be done or not."""
+
+    status: str  # "done", "failed" or "silent"
+    summary: str = ""
+    remaining: str = ""
+
+
 class Model(Protocol):
     """A language model behind the Messages API."""
 

@@ -5,27 +5,17 @@ the same, once.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 
 from agents.harness import prompts
 from agents.harness.errors import FailureKind, FatalError
 from agents.harness.history import Conversation, Note, Turn, is_settled
 from agents.harness.limits import AUTOMATIC, NUDGE_AT, RepetitionWatch
-from agents.harness.ports import Entry, Json
+from agents.harness.ports import Entry, Json, Outcome
 
 MOST_PAUSES = 10  # pause_turn in a row
 MOST_CUT_OFF = 3  # turns in a row that ended at the output limit and called nothing
 TODO_EVERY = 5  # turns between two looks at an unchanged to-do list
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How the agent ended. `silent`: it stopped twice without a report; it may be done or not."""
-
-    status: str  # "done", "failed" or "silent"
-    summary: str = ""
-    remaining: str = ""
 
 
 def outcome(conversation: Conversation) -> Outcome | None:

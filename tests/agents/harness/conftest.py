@@ -11,8 +11,8 @@ import pytest
 
 from agents.harness.errors import ToolError
 from agents.harness.journals import MemoryJournal
-from agents.harness.loop import Outcome, Ports, RunConfig, run_agent
-from agents.harness.ports import Json, Model, ToolOutput
+from agents.harness.loop import Ports, RunConfig, run_agent
+from agents.harness.ports import Json, Model, Outcome, ToolOutput
 from agents.harness.retries import RetryPolicy
 from agents.harness.testing import (
     ListSink,

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from agents.harness.errors import FailureKind, FatalError, TransientError, Waiting
-from agents.harness.loop import Outcome
 from agents.harness.models.anthropic import AnthropicModel
-from agents.harness.ports import ModelRequest, Reply, Usage
+from agents.harness.ports import ModelRequest, Outcome, Reply, Usage
 from tests.agents.harness.conftest import Rig
 from tests.messages_api import MessagesApi, assert_append_only
 from tests.messages_script import (
@@ -235,8 +234,8 @@ async def test_a_whole_run_breaks_no_rule_and_only_ever_grows(
         overloaded(),
         nothing(),
         error_event("overloaded_error"),
-        say("I think that is all."),
         call("todo_write", items=[{"text": "End", "status": "pending"}]),
+        say("I think that is all."),
         call("look", x="3").stops("end_turn"),
         report(),
     ]

@@ -45,6 +45,9 @@ class Diary:
     def note(self, words: str, source: str = "reminder") -> "Diary":
         return self._add(EntryKind.NOTE, {"source": source, "text": words})
 
+    def steered(self) -> "Diary":
+        return self.note("Hurry up.", "steering")
+
     def messages(self) -> list[dict[str, Any]]:
         return history.read(self.entries).messages
 
@@ -141,7 +144,7 @@ def test_ids_that_the_api_refuses_are_replaced() -> None:
 
 
 RESULT = {"type": "tool_result", "tool_use_id": "t1", "content": "x"}
-BAD = {
+BAD: dict[str, list[tuple[str, list[Any]]]] = {
     "nothing": [],
     "the assistant first": [("assistant", [text("x")])],
     "two users": [("user", [text("x")]), ("user", [text("x")])],
@@ -174,7 +177,7 @@ def journals(draw: st.DrawFn) -> tuple[list[Entry], list[int]]:
     diary, requests, number = Diary(), [1], 0
     for _ in range(draw(st.integers(1, 6))):
         if draw(st.booleans()):
-            draw(st.sampled_from([diary.failed, lambda: diary.note("Steered.", "steering")]))()
+            diary = draw(st.sampled_from([diary.failed, diary.steered]))()
             requests.append(len(diary.entries))
         content = draw(st.lists(plain_blocks, max_size=3))
         for _ in range(draw(st.integers(0, 3))):

@@ -13,8 +13,7 @@ from agents.harness import prompts
 from agents.harness.errors import FailureKind, FatalError, TransientError, Waiting
 from agents.harness.journals import MemoryJournal
 from agents.harness.limits import STOP_AT
-from agents.harness.loop import Outcome
-from agents.harness.ports import EntryKind, EntryStatus, Json, ModelRequest, Reply, Usage
+from agents.harness.ports import EntryKind, EntryStatus, Json, ModelRequest, Outcome, Reply, Usage
 from agents.harness.reminders import MOST_CUT_OFF, MOST_PAUSES
 from agents.harness.retries import RetryPolicy
 from agents.harness.testing import ListSink, all_texts, calls, reply, text
@@ -290,10 +289,10 @@ class DyingJournal(MemoryJournal):
         self._dies = dies
 
     async def begin(self, kind: EntryKind, request: Json) -> int:
-        return await self._dying(super().begin(kind, request))
+        return int(await self._dying(super().begin(kind, request)))
 
     async def add(self, kind: EntryKind, request: Json, *, response: Json | None = None) -> int:
-        return await self._dying(super().add(kind, request, response=response))
+        return int(await self._dying(super().add(kind, request, response=response)))
 
     async def finish(self, *args: Any, **options: Any) -> None:
         await self._dying(super().finish(*args, **options))
