@@ -3,13 +3,19 @@
 The one gate for every read that a page, a fragment, an API route or a socket makes for a person.
 """
 
-from django.db.models import QuerySet
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db.models import DurationField, ExpressionWrapper, F, QuerySet
+from django.db.models.functions import Now
 from django.http import Http404
 
 from board.errors import NotAllowed
-from board.models import Approval, Card, Membership, Project, Run, User
+from board.models import Approval, Card, Membership, Project, Run, User, Worker
 from board.states import ROLE_ORDER, Role
 
+NUMBER_DIGITS = 9  # of a card; more do not fit in the column
 DOES = {
     Role.VIEWER: "see this project",
     Role.MEMBER: "change cards here",
@@ -39,6 +45,8 @@ def get_project(user: User, key: str, *, role: Role = Role.VIEWER) -> Project:
 
     Raises Http404 for a stranger, NotAllowed for a member whose role is too small.
     """
+    if not key.isalnum():  # no key; and PostgreSQL refuses to look for a NUL
+        raise Http404
     project = Project.objects.filter(key=key.upper(), archived_at__isnull=True).first()
     if project is None:
         raise Http404
@@ -51,20 +59,28 @@ def get_card(user: User, ref: str, *, role: Role = Role.VIEWER) -> Card:
 
     Raises Http404 for a stranger or an unknown ref, NotAllowed for too small a role.
     """
-    key, _, number = ref.rpartition("-")
-    if not number.isascii() or not number.isdigit() or len(number) > 9:
-        raise Http404
+    key, number = split_ref(ref)
     card = (
         Card.objects.select_related(
             "project", "column", "run", "failed_by", "assignee", "created_by"
         )
-        .filter(project__key=key.upper(), project__archived_at__isnull=True, number=int(number))
+        .filter(project__key=key, project__archived_at__isnull=True, number=number)
         .first()
     )
     if card is None:
         raise Http404
     check_role(user, card.project_id, role)
     return card
+
+
+def split_ref(ref: str) -> tuple[str, int]:
+    """Return ("KEY", 12) of `key-12`, or raise Http404 if no card can be called so."""
+    key, _, number = ref.strip().upper().rpartition("-")
+    if not key.isalnum() or not number.isascii() or not number.isdigit():
+        raise Http404
+    if len(number) > NUMBER_DIGITS:
+        raise Http404
+    return key, int(number)
 
 
 def get_run(user: User, run_id: int, *, role: Role = Role.VIEWER) -> Run:
@@ -106,3 +122,23 @@ def check_role(user: User, project_id: int, role: Role) -> Role:
             f"Only a {role} may {DOES[role]}; you are a {have}. Ask an owner of the project."
         )
     return have
+
+
+def list_live_workers() -> list[dict[str, Any]]:
+    """Return what anybody may know of the workers that beat: slots, sandbox, age of the heartbeat in seconds."""
+    rows = Worker.objects.filter(stopped_at__isnull=True).annotate(
+        age=ExpressionWrapper(Now() - F("heartbeat_at"), output_field=DurationField())
+    )
+    alive = rows.filter(heartbeat_at__gt=Now() - timedelta(seconds=2 * settings.LEASE_SECONDS))
+    return [
+        {
+            "id": str(worker.pk)[:8],
+            "version": worker.version,
+            "slots": worker.slots,
+            "busy": worker.busy,
+            "sandbox": worker.sandbox,
+            "lag_ms": worker.lag_ms,
+            "heartbeat_age_seconds": round(worker.age.total_seconds(), 1),
+        }
+        for worker in alive.order_by("started_at")
+    ]

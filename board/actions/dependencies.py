@@ -13,11 +13,11 @@ from board.actions.placement import at_end, column_for
 from board.actions.transitions import transition
 from board.errors import TransitionError, ValidationError
 from board.events import Actor, publish
-from board.models import Card, Dependency, Project
+from board.models import Card, Dependency, Project, User
 from board.states import CardStatus, FailureKind
 
 
-def set_dependencies(card: Card, needs: Sequence[Card], *, by: Actor, op_id: str = "") -> None:
+def set_dependencies(card: Card, needs: Sequence[Card], *, by: User, op_id: str = "") -> None:
     """Make `needs` exactly what `card` needs.
 
     Raises ValidationError for a cycle (naming its path) or a card of another project, and
@@ -34,7 +34,7 @@ def set_dependencies(card: Card, needs: Sequence[Card], *, by: Actor, op_id: str
             publish(
                 card.project_id,
                 events.CardBlocked(card_id=card.pk, unmet=card.unmet),
-                by=by,
+                by=Actor.person(by),
                 op_id=op_id,
             )
 

@@ -25,6 +25,8 @@ COLUMNS = [
     ("Merging", Lane.MERGING),
     ("Done", Lane.DONE),
 ]
+# A whole path, a URL, or ssh's short form; what a worker makes of it is its own affair.
+REPOSITORY = re.compile(r"/|[a-z][a-z0-9+.-]*://.|[^/:\s.~][^/:\s]*:.", re.IGNORECASE)
 SETTINGS = ("name", "setup_command", "max_parallel", "auto_merge", "model", "target_branch")
 INVITATION_LASTS = timedelta(days=7)
 MAX_PARALLEL = range(1, 51)
@@ -90,10 +92,14 @@ def clean_project(values: dict[str, Any]) -> dict[str, Any]:
             problems["key"] = "Two to ten letters and digits, beginning with a letter, such as BIL."
     if "name" in cleaned and not 0 < len(cleaned["name"]) <= 120:
         problems["name"] = "A name of at most 120 characters."
-    if "repository" in cleaned and not cleaned["repository"]:
-        problems["repository"] = "The path or the URL of a git repository."
+    if "repository" in cleaned and not REPOSITORY.match(cleaned["repository"]):
+        problems["repository"] = (
+            "The whole path of a git repository on the server, from / on, or its URL."
+        )
     if "max_parallel" in cleaned and cleaned["max_parallel"] not in MAX_PARALLEL:
         problems["max_parallel"] = "A number from 1 to 50."
+    if len(cleaned.get("target_branch", "")) > 200:
+        problems["target_branch"] = "At most 200 characters."
     if len(cleaned.get("model", "")) > 80:
         problems["model"] = "At most 80 characters."
     if problems:
