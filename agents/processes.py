@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import IO
+from typing import IO, NoReturn
 
 from agents.process_output import Output, Spool
 from agents.process_trees import MARKER, kill_tree
@@ -93,6 +93,16 @@ class ProcessResult:
 def base_environment() -> dict[str, str]:
     """The few variables of our own environment that any child may see: paths and language."""
     return {name: os.environ[name] for name in _INHERITED if name in os.environ}
+
+
+def own_environment() -> dict[str, str]:
+    """The whole environment, for the product's own processes; no agent's command gets it."""
+    return dict(os.environ)
+
+
+def replace_self(argv: Sequence[str], changes: Mapping[str, str]) -> NoReturn:
+    """Become `argv`, with `changes` to the environment."""
+    os.execve(argv[0], list(argv), {**os.environ, **changes})  # noqa: S606  our own program
 
 
 def run(

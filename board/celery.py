@@ -9,3 +9,5 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "board.settings")
 app = Celery("pullcord")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(["board", "agents"])
+# The agents' loop and beat live in the worker; named as strings, for the board does not know the agents.
+app.steps["worker"].update({"agents.loop:AgentsStep", "agents.beat:BeatStep"})

@@ -57,8 +57,10 @@ def secret_key() -> str:
 
 SECRET_KEY = secret_key()
 DEBUG = flag("PULLCORD_DEBUG")
+HOST = text("PULLCORD_HOST", "127.0.0.1")
+PORT = number("PULLCORD_PORT", 8400)
 # The address that people type; it decides hosts, the origins of sockets, and links in mails.
-PUBLIC_URL = text("PULLCORD_URL", "http://127.0.0.1:8400").rstrip("/")
+PUBLIC_URL = text("PULLCORD_URL", f"http://127.0.0.1:{PORT}").rstrip("/")
 _public = urlsplit(PUBLIC_URL)
 _loopback = {"127.0.0.1", "localhost", "[::1]"}
 ALLOWED_HOSTS = sorted(
@@ -129,6 +131,7 @@ DATABASES: dict[str, dict[str, Any]] = {"default": dict(dj_database_url.parse(_u
 if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
     DATABASES["default"]["OPTIONS"] = SQLITE_OPTIONS
 
+REDIS_IS_GIVEN = bool(text("REDIS_URL"))
 REDIS_URL = text("REDIS_URL") or f"unix://{DATA / 'valkey.sock'}"
 CHANNEL_LAYERS = {
     "default": {
@@ -152,6 +155,12 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_TASK_DEFAULT_QUEUE = "housekeeping"
 CELERY_TASK_ROUTES = {"agents.*": {"queue": "agents"}}
+# `expires` keeps a backlog from piling up while no worker listens.
+CELERY_BEAT_SCHEDULE = {
+    "wake_due_runs": {"task": "board.wake_due_runs", "schedule": 2.0, "options": {"expires": 2}},
+    "reap": {"task": "board.reap", "schedule": 5.0, "options": {"expires": 5}},
+    "tidy": {"task": "board.tidy", "schedule": 3600.0, "options": {"expires": 3600}},
+}
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     "visibility_timeout": 120,
     "unacked_restore_interval": 1,

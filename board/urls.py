@@ -2,7 +2,17 @@
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from board.views import accounts, health, projects
+from board.views import (
+    accounts,
+    approvals,
+    health,
+    me,
+    project_settings,
+    projects,
+    settings,
+    team,
+    workers,
+)
 
 handler400 = "board.views.errors.bad_request"
 handler403 = "board.views.errors.forbidden"
@@ -14,5 +24,37 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", health.show, name="healthz"),
     path("signin/", accounts.sign_in, name="signin"),
     path("signout/", accounts.sign_out, name="signout"),
+    path("setup/<str:token>/", accounts.set_up, name="setup"),
+    path("join/<str:token>/", accounts.join, name="join"),
+    path("welcome/", settings.welcome, name="welcome"),
+    path("projects/new/", projects.create, name="new_project"),
+    path("p/<str:key>/settings/", project_settings.edit, name="project_settings"),
+    path("p/<str:key>/settings/archive/", project_settings.archive, name="archive_project"),
+    path("p/<str:key>/columns/", project_settings.add_column, name="add_column"),
+    path("p/<str:key>/columns/<int:column_id>/", project_settings.change_column, name="column"),
+    path("p/<str:key>/fetch/", projects.fetch, name="fetch"),
+    path("p/<str:key>/team/", team.show, name="team"),
+    path("p/<str:key>/team/invite/", team.invite, name="invite"),
+    path("p/<str:key>/team/<int:membership_id>/role/", team.change_role, name="change_role"),
+    path("p/<str:key>/team/<int:membership_id>/remove/", team.remove, name="remove_member"),
+    path(
+        "p/<str:key>/team/invitations/<int:invitation_id>/withdraw/",
+        team.withdraw,
+        name="withdraw_invitation",
+    ),
+    path("approvals/", approvals.inbox, name="approvals"),
+    path("approvals/answered/", approvals.answered, name="answered"),
+    path("approvals/waiting/", approvals.waiting, name="waiting"),
+    path("approvals/<int:approval_id>/", approvals.show, name="approval"),
+    path("approvals/<int:approval_id>/decide/", approvals.decide, name="decide"),
+    path("workers/", workers.show, name="workers"),
+    path("settings/", settings.show, name="settings"),
+    path("settings/credential/", settings.set_credential, name="credential"),
+    path("settings/credential/remove/", settings.remove_credential, name="remove_credential"),
+    path("me/", me.show, name="me"),
+    path("me/appearance/", me.set_appearance, name="appearance"),
+    path("me/password/", me.change_password, name="password"),
+    path("me/tokens/", me.create_token, name="create_token"),
+    path("me/tokens/<int:token_id>/revoke/", me.revoke_token, name="revoke_token"),
     path("api/v1/", include("board.api.urls")),
 ]

@@ -112,3 +112,19 @@ def set_appearance(user: User, *, theme: str, density: str) -> None:
     if theme not in {"", "light", "dark"} or density not in {"", "compact"}:
         raise ValidationError("Choose one of the offered looks.")
     User.objects.filter(pk=user.pk).update(theme=theme, density=density)
+
+
+def change_password(user: User, *, current: str, new: str) -> None:
+    """Set a new password. Every session of the person ends but the one that the caller renews."""
+    if not user.check_password(current):
+        raise ValidationError(
+            "That is not your password.", fields={"current": "Not your password."}
+        )
+    try:
+        validate_password(new, user)
+    except DjangoValidationError as error:
+        message = " ".join(error.messages)
+        raise ValidationError(message, fields={"new": message}) from error
+    user.set_password(new)
+    user.save(update_fields=["password"])
+    bus.ring(bus.user_group(user.pk))

@@ -44,6 +44,15 @@ class Question:
     sandbox: str
 
 
+@dataclass(frozen=True)
+class GrantedCall:
+    """A call that a person allowed to run again; `scripts` are the files it runs, with their sha256."""
+
+    tool: str
+    input: Mapping[str, Any]
+    scripts: Mapping[str, str]
+
+
 def request_approval(
     run_id: int, fence: int, question: Question, *, seq: int | None, active_seconds: float
 ) -> Approval:
@@ -162,6 +171,27 @@ def decide(
         )
 
 
+def grants_of(run_id: int) -> list[GrantedCall]:
+    """Return the calls that people allowed for this run or for ever in its project."""
+    for_run = Approval.objects.filter(
+        run_id=run_id, status=ApprovalStatus.APPROVED, scope=ApprovalScope.RUN
+    )
+    granted = [
+        GrantedCall(
+            approval.tool, approval.edited_input or approval.input, approval.facts.get("scripts", {})
+        )
+        for approval in for_run
+    ]
+    project_id = Run.objects.values_list("project_id", flat=True).get(pk=run_id)
+    latest = PolicyVersion.objects.filter(project_id=project_id).order_by("-version").first()
+    rules = latest.rules if latest else []
+    return granted + [
+        GrantedCall(rule["tool"], rule["input"], rule.get("scripts", {}))
+        for rule in rules
+        if rule["tier"] == "allow"
+    ]
+
+
 def already_decided(approval: Approval) -> AlreadyDecided:
     """Return the refusal that says who answered first, and how."""
     now = Approval.objects.select_related("decided_by").get(pk=approval.pk)
@@ -209,6 +239,7 @@ def _add_rule(approval: Approval, *, by: User) -> None:
         "tier": "allow",
         "tool": approval.tool,
         "input": approval.edited_input or approval.input,
+        "scripts": approval.facts.get("scripts", {}),
     }
     rules = list(latest.rules) if latest else []
     if rule in rules:

@@ -33,6 +33,7 @@ def begin_step(
     *,
     kind: StepKind,
     request: Json,
+    response: Json | None = None,
     status: StepStatus = StepStatus.STARTED,
 ) -> int:
     """Add a step and return its seq. Raises LeaseLost if `fence` is stale."""
@@ -46,6 +47,7 @@ def begin_step(
             status=status,
             fence=fence,
             request=clean(request),
+            response=clean(response),
             **ended,
         )
     return seq

@@ -1,5 +1,6 @@
 """Workers: their registration, their heartbeat with the leases, and who leads the housekeeping."""
 
+import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,6 +15,7 @@ from board.models import Errand, LeaderLease, Run, Worker
 from board.states import HELD, ErrandStatus
 
 FORGET_AFTER = timedelta(days=1)
+STUCK_AFTER = timedelta(seconds=2 * settings.LEASE_SECONDS)
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,17 @@ def cancelled_among(run_ids: Sequence[int]) -> list[int]:
             "pk", flat=True
         )
     )
+
+
+def is_beating(pid: int) -> bool:
+    """Return whether the worker with this pid on this host beats, or has not had the time to.
+
+    For the supervisor: a worker that lives but does not beat is stuck.
+    """
+    rows = Worker.objects.filter(pid=pid, host=socket.gethostname(), stopped_at__isnull=True)
+    if not rows.exists():
+        return True  # it is still starting, or cannot reach the database, which a restart does not help
+    return rows.filter(heartbeat_at__gt=Now() - STUCK_AFTER).exists()
 
 
 def stop_worker(worker_id: UUID) -> None:

@@ -1,0 +1,84 @@
+"""The desk of one run: its worktree, sandbox and tools on this machine."""
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agents.harness.tools.registry import ToolContext
+from agents.hunks import describe
+from agents.sandbox import Sandbox, probe
+from agents.sandbox_mounts import PrivateGit as SandboxGit
+from agents.workspaces.diffs import diff
+from agents.workspaces.hub import take_over
+from agents.workspaces.saves import commit_all
+from agents.workspaces.worktrees import Worktree, private_git
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where a project's git lives: the hub, and this machine's clone and worktrees."""
+
+    hub: Path
+    clone: Path
+    root: Path
+
+
+def places(hubs: Path, workspaces: Path, key: str) -> Places:
+    """Return the places of the project called `key`."""
+    return Places(hubs / f"{key}.git", workspaces / key / "clone.git", workspaces / key)
+
+
+class Desk:
+    """Everything of a run that is on this machine. Blocking git work runs in threads."""
+
+    def __init__(self, worktree: Worktree, where: Places, *, hidden: list[Path]) -> None:
+        self.worktree = worktree
+        self.where = where
+        self._hidden = hidden
+        self.scratch = worktree.private / "scratch"
+        self.outputs = worktree.private / "outputs"
+        for folder in (self.scratch, self.outputs):
+            folder.mkdir(parents=True, exist_ok=True)
+        self.shell = self._sandbox(network=False)
+        self.context = ToolContext(workspace=worktree.path, shell=self.shell, outputs=self.outputs)
+
+    def _sandbox(self, *, network: bool) -> Sandbox:
+        git = private_git(self.worktree)
+        return Sandbox(
+            self.worktree.path,
+            scratch=self.scratch,
+            outputs=self.outputs,
+            git=SandboxGit(git.common, git.entry, git.refs, git.logs, git.objects),
+            level=probe(),
+            network=network,
+            hidden=self._hidden,
+        )
+
+    def shell_for_setup(self) -> Sandbox:
+        """Return the shell for the set-up command, which may use the network: a person wrote it."""
+        return self._sandbox(network=True)
+
+    @property
+    def is_set_up(self) -> bool:
+        """Whether the set-up command has succeeded here."""
+        return (self.worktree.private / "is-set-up").exists()
+
+    def note_set_up(self) -> None:
+        """Remember that the set-up command has succeeded."""
+        (self.worktree.private / "is-set-up").touch()
+
+    async def save(self, message: str) -> str:
+        """Commit the working tree, bring the commit into the hub, and return its sha."""
+        return await asyncio.to_thread(self._save, message)
+
+    def _save(self, message: str) -> str:
+        saved = commit_all(self.worktree, message)
+        if saved.sha != self.worktree.base_sha:
+            take_over(self.where.hub, self.where.clone, sha=saved.sha, branch=self.worktree.branch)
+        return saved.sha
+
+    async def changes(self, base: str, head: str) -> dict[str, Any]:
+        """Return what a reviewer sees: totals and the files with their hunks."""
+        found = await asyncio.to_thread(diff, self.where.clone, base, head)
+        return describe(found)

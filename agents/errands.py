@@ -1,0 +1,133 @@
+"""Errands of the board: fetch a project's hub, merge a card's work. Git work runs in threads."""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from django.conf import settings
+
+from agents import merging
+from agents.database import Database
+from agents.desk import places
+from agents.rehearsal.repository import create_rehearsal_repository
+from agents.workspaces.errors import WorkspaceError
+from agents.workspaces.hub import fetch_hub
+from agents.workspaces.repositories import check_repository, create_first_commit
+from board.actions import merges, projects
+from board.errors import BoardError
+from board.events import Actor
+from board.models import Errand
+from board.states import ErrandKind
+
+log = logging.getLogger(__name__)
+
+BY = Actor.PULLCORD
+
+
+class ErrandWork:
+    """One claimed errand. `run()` is its coroutine."""
+
+    def __init__(self, errand: Errand, db: Database) -> None:
+        self.errand = errand
+        self._db = db
+        self._cancel = threading.Event()
+
+    async def run(self) -> None:
+        """Do the errand, and say on the board what became of it."""
+        try:
+            match ErrandKind(self.errand.kind):
+                case ErrandKind.FETCH:
+                    await self._fetch()
+                case ErrandKind.MERGE:
+                    await self._merge()
+        except BoardError as error:  # another worker has it now, or a person was quicker
+            log.info("Errand %s: %s", self.errand.pk, error)
+        except asyncio.CancelledError:
+            self._cancel.set()
+            raise
+        except Exception as error:  # a bug must end its own errand only, and be seen
+            log.exception("Errand %s ended by a fault of ours", self.errand.pk)
+            await self._report_fault(f"A fault of Pullcord's own: {error!r}. See the worker's log.")
+
+    async def _fetch(self) -> None:
+        try:
+            target = await asyncio.to_thread(self._fetch_now)
+        except WorkspaceError as error:
+            await self._db(
+                projects.fail_fetch,
+                self.errand,
+                fence=self.errand.fence,
+                message=str(error),
+                field=error.field or "repository",
+                code=error.code,
+            )
+            return
+        await self._db(
+            projects.finish_fetch, self.errand, fence=self.errand.fence, target_branch=target
+        )
+
+    def _fetch_now(self) -> str:
+        project, environment = self.errand.project, settings.REMOTE_ENVIRONMENT
+        repository = project.repository
+        if project.is_rehearsal:
+            create_rehearsal_repository(settings.DATA, repository)
+        if self.errand.options.get("create_first_commit"):
+            create_first_commit(repository, project.target_branch, environment=environment)
+        source = check_repository(repository, project.target_branch, environment=environment)
+        hub = places(settings.HUBS, settings.WORKSPACES, project.key).hub
+        hub.parent.mkdir(parents=True, exist_ok=True)
+        fetch_hub(
+            hub,
+            source.location,
+            source.target_branch,
+            on_progress=self._tell_progress,
+            environment=environment,
+        )
+        return source.target_branch
+
+    def _tell_progress(self, percent: int, text: str) -> None:
+        # Called in a thread of asyncio's, which has a database connection of its own.
+        projects.note_fetch_progress(self.errand.project_id, percent=percent, message=text)
+
+    async def _merge(self) -> None:
+        card = await self._db(merging.load_card, self.errand)
+        try:
+            merged = await merging.merge(card, db=self._db, cancel=self._cancel)
+        except WorkspaceError as error:
+            await self._refuse(str(error))
+            return
+        if isinstance(merged, merging.Refused):
+            await self._refuse(merged.reason, files=merged.files)
+            return
+        await self._db(
+            merges.finish_merge,
+            self.errand,
+            fence=self.errand.fence,
+            sha=merged.sha,
+            delivery=merged.delivery,
+            by=BY,
+        )
+        await asyncio.to_thread(merging.clean_up, card)
+
+    async def _refuse(self, reason: str, **details: Any) -> None:
+        await self._db(
+            merges.refuse_merge,
+            self.errand,
+            fence=self.errand.fence,
+            reason=reason,
+            by=BY,
+            **details,
+        )
+
+    async def _report_fault(self, message: str) -> None:
+        report: Callable[..., None]
+        if self.errand.kind == ErrandKind.FETCH:
+            report, values = projects.fail_fetch, {"message": message}
+        else:
+            report, values = merges.refuse_merge, {"reason": message, "by": BY}
+        try:
+            await self._db(report, self.errand, fence=self.errand.fence, **values)
+        except BoardError as error:
+            log.info("Errand %s: %s", self.errand.pk, error)

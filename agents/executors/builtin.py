@@ -1,0 +1,51 @@
+"""The built-in executor: our own harness on the Messages API."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import cast
+
+from agents.executors import Job, Links, ModelAccess
+from agents.harness.loop import Ports, RunConfig, run_agent
+from agents.harness.models.anthropic import AnthropicModel, HeaderForm
+from agents.harness.reminders import Outcome
+from agents.harness.tools.catalog import default_tools
+
+
+class BuiltinExecutor:
+    """Keeps the models' connections and the tools' threads of one worker."""
+
+    def __init__(self, *, threads: int) -> None:
+        """`threads`: how many tool calls may run at once."""
+        self._models: dict[ModelAccess, AnthropicModel] = {}
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="agents-tool")
+        self._tools = default_tools()
+
+    async def __call__(self, job: Job, links: Links) -> Outcome:
+        """Run the agent; see `Executor`."""
+        ports = Ports(
+            model=self._model(job.access),
+            journal=links.journal,
+            gate=links.gate,
+            sink=links.sink,
+            steering=links.steering,
+            tools=self._tools,
+            context=links.context,
+            threads=self._threads,
+            after_turn=links.after_turn,
+        )
+        return await run_agent(ports, RunConfig(prompt=job.prompt))
+
+    def _model(self, access: ModelAccess) -> AnthropicModel:
+        if access not in self._models:
+            self._models[access] = AnthropicModel(
+                access.model,
+                api_key=access.api_key,
+                base_url=access.base_url or None,
+                headers=cast("HeaderForm", access.header),
+            )
+        return self._models[access]
+
+    async def close(self) -> None:
+        """Close the connections."""
+        for model in self._models.values():
+            await model.close()
+        self._threads.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,68 @@
+"""A diff as the pages and the API show it: files, hunks, numbered lines."""
+
+import re
+from typing import Any
+
+from agents.workspaces.diffs import Diff, FileDiff
+
+MAX_DIFF_CHARACTERS = 400_000  # of all hunks that a page shows; the branch holds the rest
+MAX_LINE_CHARACTERS = 2_000
+
+_HEADER = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@ ?(.*)")
+
+Line = list[Any]  # [" " | "+" | "-", old number or None, new number or None, text]
+
+
+def describe(found: Diff) -> dict[str, Any]:
+    """Return a diff as JSON, cut where a page could not show it."""
+    left = MAX_DIFF_CHARACTERS
+    files = []
+    for file in found.files:
+        fits = len(file.hunks) <= left
+        left -= len(file.hunks) if fits else 0
+        files.append(_describe_file(file, is_shown=fits))
+    return {
+        "files": len(found.files) + found.omitted_files,
+        "additions": found.additions,
+        "deletions": found.deletions,
+        "omitted_files": found.omitted_files,
+        "diff": files,
+    }
+
+
+def _describe_file(file: FileDiff, *, is_shown: bool) -> dict[str, Any]:
+    return {
+        "path": file.path,
+        "old_path": file.old_path,
+        "status": file.status,
+        "old_mode": file.old_mode,
+        "new_mode": file.new_mode,
+        "binary": file.is_binary,
+        "additions": file.additions,
+        "deletions": file.deletions,
+        "truncated": file.is_cut or not is_shown,
+        "hunks": parse_hunks(file.hunks) if is_shown else [],
+    }
+
+
+def parse_hunks(text: str) -> list[dict[str, Any]]:
+    """Return the hunks of one file: [{"header": str, "lines": [Line]}]."""
+    hunks: list[dict[str, Any]] = []
+    old = new = 0
+    for line in text.split("\n"):
+        header = _HEADER.match(line)
+        if header:
+            old, new = int(header[1]), int(header[2])
+            hunks.append({"header": header[3], "old_start": old, "new_start": new, "lines": []})
+            continue
+        if not hunks or not line or line[0] not in " +-\\":
+            continue
+        kind, words = line[0], line[1 : MAX_LINE_CHARACTERS + 1]
+        if kind == "\\":  # "No newline at end of file" speaks of the line before
+            hunks[-1]["lines"].append(["\\", None, None, words.strip()])
+            continue
+        is_old, is_new = kind in " -", kind in " +"
+        hunks[-1]["lines"].append([kind, old if is_old else None, new if is_new else None, words])
+        old += is_old
+        new += is_new
+    return hunks

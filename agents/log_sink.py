@@ -1,0 +1,119 @@
+"""The log of a run on its way to the database: collected for a moment, written in batches."""
+
+import asyncio
+import contextlib
+import logging
+import threading
+from typing import Any
+
+from agents.database import Database
+from board.actions import logs, runs
+from board.errors import LeaseLost
+
+log = logging.getLogger(__name__)
+
+FLUSH_SECONDS = 0.1  # how long an item may wait for company; the first one does not
+PROGRESS_SECONDS = 1.0  # how often the card's strip is refreshed
+MAX_TEXT = 16_384  # characters of one item; longer output becomes several
+# Deltas that continue the item before them.
+JOINED = {"text": "text", "thinking": "text", "output": "text"}
+
+
+class LogSink:
+    """Collects log items from any thread; see `agents.harness.ports.Sink`."""
+
+    def __init__(self, run_id: int, fence: int, db: Database) -> None:
+        self._run_id = run_id
+        self._fence = fence
+        self._db = db
+        self._items: list[logs.Item] = []
+        self._progress: dict[str, Any] = {}
+        self._lock = threading.Lock()
+        self._writing = asyncio.Lock()
+        self._loop = asyncio.get_running_loop()
+        self._heard = asyncio.Event()
+        self._task = self._loop.create_task(self._write_forever())
+
+    def emit(self, kind: str, **data: Any) -> None:
+        """Take one item. Never blocks and never raises."""
+        with self._lock:
+            self._note_progress(kind, data)
+            if not self._join(kind, data):
+                self._items.append((kind, data))
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the worker is gone
+            self._loop.call_soon_threadsafe(self._heard.set)
+
+    def _join(self, kind: str, data: dict[str, Any]) -> bool:
+        """Lengthen the last item if this one only continues it."""
+        field = JOINED.get(kind)
+        if field is None or not self._items:
+            return False
+        last_kind, last = self._items[-1]
+        if last_kind != kind or last.get("call") != data.get("call"):
+            return False
+        if len(last[field]) + len(data[field]) > MAX_TEXT:
+            return False
+        last[field] += data[field]
+        return True
+
+    def _note_progress(self, kind: str, data: dict[str, Any]) -> None:
+        match kind:
+            case "call":
+                self._progress["activity"] = str(data.get("title") or data.get("tool"))[:300]
+            case "todo":
+                self._progress["plan"] = data.get("items", [])
+            case "turn":
+                self._progress["activity"] = "Thinking"
+            case "note":
+                self._progress["activity"] = str(data.get("text", ""))[:300]
+
+    async def _write_forever(self) -> None:
+        next_progress = 0.0
+        while True:
+            await self._heard.wait()
+            self._heard.clear()
+            try:
+                await self.flush()
+                if self._loop.time() >= next_progress:
+                    await self._write_progress()
+                    next_progress = self._loop.time() + PROGRESS_SECONDS
+            except LeaseLost:
+                return
+            except Exception:  # noqa: BLE001  a log that cannot be written must not end the run
+                log.exception(
+                    "The log of run %s could not be written; it is tried again", self._run_id
+                )
+                await asyncio.sleep(1)
+                self._heard.set()
+            await asyncio.sleep(FLUSH_SECONDS)
+
+    async def flush(self) -> None:
+        """Write what has been collected. Raises LeaseLost if another worker holds the run."""
+        async with self._writing:
+            with self._lock:
+                items, self._items = self._items, []
+            if not items:
+                return
+            try:
+                await self._db(logs.append_log, self._run_id, items, fence=self._fence)
+            except LeaseLost:
+                raise
+            except Exception:
+                with self._lock:
+                    self._items[:0] = items
+                raise
+
+    async def _write_progress(self) -> None:
+        with self._lock:
+            progress, self._progress = self._progress, {}
+        if progress:
+            await self._db(runs.note_progress, self._run_id, self._fence, **progress)
+
+    async def close(self) -> None:
+        """Write what is left and stop."""
+        self._task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._task
+        with contextlib.suppress(LeaseLost):
+            await self.flush()
+            await self._write_progress()

@@ -1,0 +1,215 @@
+"""Merging a card's work: in the hub, tested again on the merged tree, then delivered."""
+
+import asyncio
+import logging
+import threading
+from dataclasses import dataclass
+
+from django.conf import settings
+
+from agents import verification
+from agents.database import Database
+from agents.desk import Desk, Places, places
+from agents.log_sink import LogSink
+from agents.workspaces.delivery import DeliveryState, deliver
+from agents.workspaces.errors import WorkspaceError
+from agents.workspaces.git import Author
+from agents.workspaces.hub import HubState, fetch_hub
+from agents.workspaces.merges import Candidate, Conflict, land_merge, prepare_merge
+from agents.workspaces.removal import remove_worktree
+from agents.workspaces.worktrees import check_out, delete_worktree, find_worktree
+from board.models import Card, Errand
+
+log = logging.getLogger(__name__)
+
+TRIES = 5  # times that the target may move under us, each with a new test
+
+
+@dataclass(frozen=True)
+class Merging:
+    """A card to be merged, as plain data."""
+
+    card_key: str
+    title: str
+    project_key: str
+    repository: str
+    target_branch: str
+    setup_command: str
+    checks: tuple[str, ...]
+    run_id: int
+    fence: int
+    branch: str
+    base_sha: str
+    head_sha: str
+    author: Author
+
+
+@dataclass(frozen=True)
+class Merged:
+    """The work is on the target branch of the hub; `delivery` says how far it came from there."""
+
+    sha: str
+    delivery: str
+
+
+@dataclass(frozen=True)
+class Refused:
+    """The merge was not made."""
+
+    reason: str
+    files: tuple[str, ...] = ()
+
+
+def load_card(errand: Errand) -> Merging:
+    """Read what a merge needs to know."""
+    card = Card.objects.select_related("project", "run", "created_by").get(pk=errand.card_id)
+    run = card.run
+    if run is None:
+        raise WorkspaceError("This card has no work to merge.", code="no_work")
+    asked_by = errand.requested_by or card.created_by
+    project = card.project
+    return Merging(
+        card_key=card.ref,
+        title=card.title,
+        project_key=project.key,
+        repository=project.repository,
+        target_branch=project.target_branch,
+        setup_command=project.setup_command,
+        checks=tuple(card.checks),
+        run_id=run.pk,
+        fence=run.fence,
+        branch=run.branch,
+        base_sha=run.base_sha,
+        head_sha=run.head_sha,
+        author=Author(asked_by.name, asked_by.email),
+    )
+
+
+async def merge(card: Merging, *, db: Database, cancel: threading.Event) -> Merged | Refused:
+    """Merge, test, land and deliver. Raises WorkspaceError if git cannot do it."""
+    where = places(settings.HUBS, settings.WORKSPACES, card.project_key)
+    for _ in range(TRIES):
+        candidate = await asyncio.to_thread(_prepare, card, where)
+        if isinstance(candidate, Conflict):
+            return _conflict(card, candidate)
+        # On an unmoved target the merged tree is the tree that passed already.
+        if candidate.target_sha != card.base_sha:
+            refused = await _test(card, where, candidate, db=db, cancel=cancel)
+            if refused is not None:
+                return refused
+        if not await asyncio.to_thread(land_merge, where.hub, candidate):
+            continue
+        delivery = await asyncio.to_thread(_deliver, card, where, candidate)
+        return Merged(candidate.sha, delivery)
+    return Refused(
+        f"{card.target_branch} moved {TRIES} times while this was tested. Merge it again."
+    )
+
+
+def _prepare(card: Merging, where: Places) -> Candidate | Conflict:
+    """Take in what people have committed, then merge the card's branch; nothing moves yet."""
+    try:
+        fetched = fetch_hub(
+            where.hub, card.repository, card.target_branch, environment=settings.REMOTE_ENVIRONMENT
+        )
+    except WorkspaceError as error:
+        log.warning("%s is merged without a fetch: %s", card.card_key, error)
+    else:
+        if fetched.state is HubState.DIVERGED:
+            _join(card, where, fetched.source_sha)
+    message = f"{card.card_key}: {card.title}\n\nMerged by {card.author.name} with Pullcord."
+    return prepare_merge(
+        where.hub, card.target_branch, card.head_sha, message=message, author=card.author
+    )
+
+
+def _join(card: Merging, where: Places, source_sha: str) -> None:
+    """Merge the user's own new commits into the hub's target, which holds undelivered merges."""
+    message = f"Take in new commits of {card.target_branch}"
+    joined = prepare_merge(
+        where.hub, card.target_branch, source_sha, message=message, author=card.author
+    )
+    if isinstance(joined, Conflict):
+        raise WorkspaceError(
+            f"{card.target_branch} of the repository and the merges that are not delivered to it yet conflict in "
+            f"{', '.join(joined.files[:5])}. Merge pullcord/{card.target_branch} there by hand, then merge again.",
+            code="diverged",
+        )
+    land_merge(where.hub, joined)
+
+
+def _conflict(card: Merging, conflict: Conflict) -> Refused:
+    shown = ", ".join(conflict.files[:5]) + (
+        " and others" if len(conflict.files) > len(conflict.files[:5]) else ""
+    )
+    noun = "file conflicts" if len(conflict.files) == 1 else "files conflict"
+    return Refused(
+        f"{len(conflict.files)} {noun} with {card.target_branch}: {shown}. "
+        "Send the card back, so that an agent works on the new state.",
+        conflict.files,
+    )
+
+
+async def _test(
+    card: Merging, where: Places, candidate: Candidate, *, db: Database, cancel: threading.Event
+) -> Refused | None:
+    """Run the checks on the merged tree in a worktree of its own, or say why it may not land."""
+    path = where.root / f"merge-{card.card_key}"
+    worktree = await asyncio.to_thread(check_out, where.clone, where.hub, path, candidate.sha)
+    sink = LogSink(card.run_id, card.fence, db)
+    try:
+        sink.emit("note", text=f"Testing again on {card.target_branch}", level="info")
+        desk = Desk(worktree, where, hidden=[settings.DATA])
+        desk.context.cancel = cancel
+        if card.setup_command:
+            result = await verification.run_command(
+                card.setup_command,
+                shell=desk.shell_for_setup(),
+                context=desk.context,
+                seconds=1800.0,
+            )
+            if not result.is_passed:
+                return Refused(
+                    f"The set-up command failed on the merged tree: {card.setup_command}."
+                )
+        results = await verification.run_checks(
+            card.checks, shell=desk.shell, context=desk.context, sink=sink
+        )
+    finally:
+        await sink.close()
+        await asyncio.to_thread(delete_worktree, where.clone, worktree.path)
+    failed = [result.command for result in results if not result.is_passed]
+    if failed:
+        return Refused(
+            f"It merges without conflict, but on the new {card.target_branch} this fails: {', '.join(failed[:3])}. "
+            "Send the card back, so that an agent works on the new state."
+        )
+    return None
+
+
+def _deliver(card: Merging, where: Places, candidate: Candidate) -> str:
+    """Bring the merge to the user's repository and return a sentence for the card."""
+    try:
+        delivery = deliver(
+            where.hub,
+            card.repository,
+            card.target_branch,
+            candidate.sha,
+            environment=settings.REMOTE_ENVIRONMENT,
+        )
+    except WorkspaceError as error:
+        return f"Merged, but not delivered: {error}"
+    prefix = "" if delivery.state is DeliveryState.DELIVERED else "Merged, but not delivered. "
+    return prefix + delivery.message
+
+
+def clean_up(card: Merging) -> None:
+    """Remove the worktree of merged work; everything in it is in the hub."""
+    where = places(settings.HUBS, settings.WORKSPACES, card.project_key)
+    worktree = find_worktree(where.root, card.branch)
+    if worktree is None:
+        return
+    try:
+        remove_worktree(worktree, where.hub)
+    except WorkspaceError as error:
+        log.warning("The worktree of %s is kept: %s", card.card_key, error)

@@ -1,0 +1,359 @@
+"""The life of one run on one worker: claim -> workspace -> executor -> checks -> review.
+
+Ends in exactly one of: finished, failed, cancelled, put aside, given back, or lost to another worker.
+"""
+
+import asyncio
+import logging
+import socket
+import time
+from collections.abc import Awaitable, Callable
+from enum import StrEnum
+from typing import Any
+
+from django.conf import settings
+
+from agents import verification
+from agents.bridge import Lease, RunGate, RunJournal, RunSteering
+from agents.briefing import Brief, load_brief
+from agents.database import Database
+from agents.desk import Desk, Places, places
+from agents.executors import Executor, Job, Links, ModelAccess
+from agents.harness.errors import FailureKind as HarnessFailure
+from agents.harness.errors import FatalError, Waiting
+from agents.harness.ports import EntryKind
+from agents.harness.tools.registry import seen_in
+from agents.log_sink import LogSink
+from agents.policies import policy_context
+from agents.rehearsal import RehearsalServer
+from agents.saving import Saver
+from agents.workspaces.errors import WorkspaceError
+from agents.workspaces.git import resolve
+from agents.workspaces.hub import fetch_hub
+from agents.workspaces.worktrees import add_worktree, find_worktree
+from board.actions import runs
+from board.actions.claims import Claim
+from board.errors import LeaseLost, TransitionError
+from board.states import FailureKind, WaitingFor
+
+log = logging.getLogger(__name__)
+
+SETUP_SECONDS = 1800.0  # of the project's set-up command
+
+
+class StopReason(StrEnum):
+    """Why the coroutine of a run is cancelled."""
+
+    CANCELLED = "cancelled"  # by a person
+    DRAIN = "drain"  # this worker is stopping
+    LOST = "lost"  # the lease is gone: nothing may be written any more
+
+
+class RunWork:
+    """One claimed run. `run()` is the coroutine in a slot; `stop()` ends it early."""
+
+    def __init__(
+        self, claim: Claim, *, db: Database, executor: Executor, rehearsal: RehearsalServer
+    ) -> None:
+        self.claim = claim
+        self._db = db
+        self._executor = executor
+        self._rehearsal = rehearsal
+        self._reason = StopReason.LOST
+        self.since = time.monotonic()
+        self.task: asyncio.Task[None] | None = None
+        self._desk: Desk | None = None
+
+    def start(self) -> "asyncio.Task[None]":
+        """Begin, and return the task."""
+        self.task = asyncio.create_task(self._run(), name=f"run-{self.claim.run_id}")
+        return self.task
+
+    def stop(self, reason: StopReason) -> None:
+        """End the run early; its processes are killed before the task ends."""
+        if self.task is not None and not self.task.done():
+            self._reason = reason
+            self.kill()
+            self.task.cancel()
+
+    def kill(self) -> None:
+        """Kill what runs at the run's desk now. From any thread, also when the loop is stuck."""
+        if self._desk is not None:
+            self._desk.context.cancel.set()
+
+    async def _run(self) -> None:
+        run_id, fence = self.claim.run_id, self.claim.fence
+        self._lease = Lease(run_id, fence)
+        self._sink = LogSink(run_id, fence, self._db)
+        try:
+            await self._work()
+        except LeaseLost:
+            log.info("Run %s is held by another worker now", run_id)
+        except Waiting as wait:
+            await self._put_aside(wait)
+        except asyncio.CancelledError:
+            await self._end_early()
+        except _Unfinished as error:
+            await self._fail(FailureKind.REPORTED, str(error), remaining=error.remaining)
+        except FatalError as error:
+            await self._fail(FailureKind(error.kind), str(error))
+        except WorkspaceError as error:
+            await self._fail(FailureKind.INFRASTRUCTURE, str(error))
+        except TransitionError:
+            # A person cancelled the run in the moment in which it ended.
+            self._reason = StopReason.CANCELLED
+            await self._end_early()
+        except Exception as error:  # a bug must end its own run only, and be seen
+            log.exception("Run %s ended by a fault of ours", run_id)
+            await self._fail(
+                FailureKind.INTERNAL, f"A fault of Pullcord's own: {error!r}. See the worker's log."
+            )
+        finally:
+            await self._sink.close()
+
+    async def _work(self) -> None:
+        brief = await self._db(load_brief, self.claim.run_id, self.claim.fence)
+        desk = self._desk = await self._sit_down(brief)
+        saver = Saver(lambda message: self._save(desk, message))
+        journal = RunJournal(self._lease, self._db)
+        desk.context.seen = seen_in(
+            entry.response
+            for entry in await journal.load()
+            if entry.response and entry.kind is EntryKind.TOOL
+        )
+        links = Links(
+            journal=journal,
+            gate=RunGate(
+                self._lease,
+                self._db,
+                context=policy_context(brief, desk),
+                sink=self._sink,
+                saver=saver,
+            ),
+            sink=self._sink,
+            steering=RunSteering(self._lease, self._db, self._sink),
+            context=desk.context,
+            after_turn=saver.after_turn,
+        )
+        await self._within_time_limit(brief, lambda: self._attempt(brief, desk, links, saver))
+
+    async def _within_time_limit(self, brief: Brief, work: Callable[[], Awaitable[None]]) -> None:
+        left = settings.RUN_TIME_LIMIT_SECONDS - brief.active_seconds
+        try:
+            async with asyncio.timeout(max(left, 0)) as limit:
+                await work()
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise FatalError(
+                f"It worked for {settings.RUN_TIME_LIMIT_SECONDS // 60} minutes, the limit for one attempt.",
+                kind=HarnessFailure.TIMEOUT,
+            ) from error
+
+    async def _attempt(self, brief: Brief, desk: Desk, links: Links, saver: Saver) -> None:
+        """Let the agent work and check its work, until it passes or the rounds are used up."""
+        job = Job(brief.prompt, await self._access(brief))
+        while True:
+            outcome = await self._executor(job, links)
+            await saver.settle()
+            head = await self._save(desk, "The agent's report")
+            if outcome.status == "failed":
+                raise _Unfinished(outcome.summary, outcome.remaining)
+            results = await verification.run_checks(
+                brief.checks, shell=desk.shell, context=desk.context, sink=self._sink
+            )
+            evidence = verification.evidence(results)
+            await self._db(runs.note_progress, *self._key, evidence=evidence)
+            if all(result.is_passed for result in results):
+                await self._finish(brief, desk, head, outcome.summary, evidence)
+                return
+            await self._send_back(links, results)
+
+    @property
+    def _key(self) -> tuple[int, int]:
+        return self.claim.run_id, self.claim.fence
+
+    async def _send_back(self, links: Links, results: list[verification.CheckResult]) -> None:
+        """Tell the agent what failed, or fail the run when it has been told often enough."""
+        entries = await links.journal.load()
+        told = sum(
+            entry.kind is EntryKind.NOTE and entry.request.get("source") == "verification"
+            for entry in entries
+        )
+        if told >= verification.ROUNDS:
+            raise FatalError(verification.summary(results), kind=HarnessFailure.VERIFICATION)
+        text = verification.feedback(results, round_number=told + 1)
+        await links.journal.add(EntryKind.NOTE, {"source": "verification", "text": text})
+        self._sink.emit(
+            "note",
+            text=f"Sent back to the agent, round {told + 1} of {verification.ROUNDS}",
+            level="warn",
+        )
+
+    async def _finish(
+        self, brief: Brief, desk: Desk, head: str, summary: str, evidence: list[dict[str, Any]]
+    ) -> None:
+        changes = await desk.changes(brief.base_sha or desk.worktree.base_sha, head)
+        await self._sink.flush()
+        await self._db(
+            runs.finish_run,
+            *self._key,
+            head_sha=head,
+            summary=summary,
+            evidence=evidence,
+            changes=changes,
+            active_seconds=self._lease.active_seconds(),
+        )
+
+    async def _sit_down(self, brief: Brief) -> Desk:
+        """Find the run's worktree on this machine, or make it, and run the set-up command once."""
+        where = places(settings.HUBS, settings.WORKSPACES, brief.project_key)
+        desk = await asyncio.to_thread(self._open_desk, brief, where)
+        # Whatever ends this run early kills what runs at its desk.
+        self._desk = desk
+        await self._db(
+            runs.begin_work,
+            *self._key,
+            branch=desk.worktree.branch,
+            base_sha=brief.base_sha or desk.worktree.base_sha,
+            workspace=str(desk.worktree.path),
+            host=socket.gethostname(),
+        )
+        self._sink.emit("note", text=f"Working in {desk.worktree.path.name}", level="info")
+        if brief.setup_command and not desk.is_set_up:
+            await self._set_up(brief, desk)
+        return desk
+
+    def _open_desk(self, brief: Brief, where: Places) -> Desk:
+        worktree = find_worktree(where.root, brief.branch) if brief.branch else None
+        if worktree is None:
+            self._refresh_hub(brief, where)
+            target = resolve(where.hub, f"refs/heads/{brief.target_branch}")
+            # A continued run begins where it was saved last, one that was sent back at its old work.
+            start = (
+                (brief.branch and resolve(where.hub, f"refs/heads/{brief.branch}"))
+                or brief.start_sha
+                or target
+            )
+            if start is None:
+                raise WorkspaceError(
+                    f"The hub has no branch {brief.target_branch}. Fetch the repository again.",
+                    code="no_such_branch",
+                )
+            worktree = add_worktree(
+                where.clone,
+                where.hub,
+                where.root / f"{brief.card_key}-{brief.attempt}-{self.claim.fence}",
+                branch=brief.branch or f"cards/{brief.card_key}-{brief.attempt}",
+                base_sha=start,
+                target_branch=brief.target_branch,
+            )
+        return Desk(worktree, where, hidden=[settings.DATA])
+
+    def _refresh_hub(self, brief: Brief, where: Places) -> None:
+        """Take in what people have committed since; what cannot be reached now is no reason to stop."""
+        try:
+            fetch_hub(
+                where.hub,
+                brief.repository,
+                brief.target_branch,
+                environment=settings.REMOTE_ENVIRONMENT,
+            )
+        except WorkspaceError as error:
+            self._sink.emit(
+                "note",
+                text=f"The repository could not be fetched, so this begins from the hub: {error}",
+                level="warn",
+            )
+
+    async def _set_up(self, brief: Brief, desk: Desk) -> None:
+        self._sink.emit("note", text=f"Setting up: {brief.setup_command}", level="info")
+        result = await verification.run_command(
+            brief.setup_command,
+            shell=desk.shell_for_setup(),
+            context=desk.context,
+            seconds=SETUP_SECONDS,
+        )
+        self._sink.emit("check", **verification.evidence([result])[0])
+        if not result.is_passed:
+            raise FatalError(
+                f"The set-up command failed: {brief.setup_command}. Correct it in the project's settings, then retry.",
+                kind=HarnessFailure.INFRASTRUCTURE,
+            )
+        desk.note_set_up()
+
+    async def _access(self, brief: Brief) -> ModelAccess:
+        if brief.is_rehearsal:
+            return await self._rehearsal.access()
+        if brief.access is None:
+            raise FatalError(
+                "There is no model key. Set ANTHROPIC_API_KEY or enter a key in the settings, then retry.",
+                kind=HarnessFailure.AUTH,
+            )
+        return brief.access
+
+    async def _save(self, desk: Desk, message: str) -> str:
+        sha = await desk.save(message)
+        await self._db(runs.note_progress, *self._key, head_sha=sha)
+        return sha
+
+    async def _put_aside(self, wait: Waiting) -> None:
+        if wait.reason == "approval":  # the question is committed, the run is let go already
+            return
+        self._sink.emit("note", text=f"{wait} Tried again in {wait.seconds:.0f} s.", level="warn")
+        await self._try_end(
+            runs.put_aside,
+            waiting_for=WaitingFor.RETRY,
+            seconds=wait.seconds,
+            reason=str(wait),
+        )
+
+    async def _end_early(self) -> None:
+        match self._reason:
+            case StopReason.CANCELLED:
+                await self._try_end(runs.end_cancelled, **await self._leave())
+            case StopReason.DRAIN:
+                await self._leave()
+                await self._try_end(runs.give_back)
+            case StopReason.LOST:
+                log.warning(
+                    "Run %s was stopped, because its lease could not be renewed", self.claim.run_id
+                )
+
+    async def _fail(self, kind: FailureKind, message: str, **outcome: str) -> None:
+        self._sink.emit("note", text=message, level="error")
+        left = await self._leave()
+        await self._try_end(runs.fail_run, kind=kind, message=message, **left, **outcome)
+
+    async def _leave(self) -> dict[str, Any]:
+        """Save what there is and return it for the run's row; nothing of the work is lost."""
+        desk = self._desk
+        if desk is None:
+            return {}
+        try:
+            head = await desk.save("Work so far")
+            changes = await desk.changes(desk.worktree.base_sha, head)
+        except WorkspaceError as error:
+            log.warning(
+                "Work of run %s stays in %s only: %s", self.claim.run_id, desk.worktree.path, error
+            )
+            return {}
+        return {"head_sha": head, "changes": changes}
+
+    async def _try_end(self, action: Callable[..., None], **values: Any) -> None:
+        """Write the end of this run's stay here, unless another worker holds it now."""
+        try:
+            await self._sink.flush()
+            await self._db(
+                action, *self._key, active_seconds=self._lease.active_seconds(), **values
+            )
+        except (LeaseLost, TransitionError) as error:
+            log.info("Run %s: %s", self.claim.run_id, error)
+
+
+class _Unfinished(FatalError):
+    """The agent itself reported that it could not do it."""
+
+    def __init__(self, summary: str, remaining: str) -> None:
+        super().__init__(summary or "The agent reported that it could not do this.")
+        self.remaining = remaining

@@ -1,0 +1,30 @@
+"""Checking what is stored twice, and forgetting what nobody needs."""
+
+from django.contrib.sessions.models import Session
+from django.db import transaction
+from django.db.models import Count, F, Q
+from django.db.models.functions import Now
+
+from board.actions.dependencies import count_unmet, lock_cards
+from board.models import Card
+from board.states import CardStatus
+
+
+def repair_unmet() -> list[int]:
+    """Recompute `unmet` where it differs from the truth, under the lock; return the cards' ids."""
+    true_count = Count("dependencies", filter=~Q(dependencies__needs__status=CardStatus.DONE))
+    suspects = Card.objects.annotate(truth=true_count).exclude(truth=F("unmet"))
+    repaired = []
+    for pk in suspects.values_list("pk", flat=True):
+        with transaction.atomic():
+            (card,) = lock_cards([pk])
+            truth = count_unmet(card)
+            if truth != card.unmet:  # it was not only under way
+                Card.objects.filter(pk=pk).update(unmet=truth, rev=F("rev") + 1)
+                repaired.append(pk)
+    return repaired
+
+
+def forget_sessions() -> None:
+    """Delete sessions that have ended."""
+    Session.objects.filter(expire_date__lt=Now()).delete()
