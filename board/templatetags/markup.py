@@ -1,6 +1,7 @@
 """The smallest pieces of HTML: escaped text, icons, faces, times and amounts. No queries here."""
 
 from datetime import datetime
+from functools import cache
 from html import escape
 
 from django.templatetags.static import static
@@ -11,6 +12,7 @@ from board.models.accounts import HUES
 PRIORITIES = {0: "Low", 1: "Normal", 2: "High", 3: "Urgent"}
 
 
+@cache  # a board of 1,000 cards draws each some hundred times
 def icon(name: str, size: str = "") -> str:
     """Return an icon of the sprite; `size` is "", "s" or "l". It is decoration: say the word beside it."""
     extra = f" icon--{size}" if size else ""
@@ -75,6 +77,7 @@ def tokens(count: int) -> str:
     return f"{count / 1_000_000:.1f}M"
 
 
+@cache
 def priority_bars(priority: int) -> str:
     """Return the bars of a priority; the sprite counts from 1 (most) to 3."""
     name = PRIORITIES.get(min(priority, 3), "Urgent")

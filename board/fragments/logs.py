@@ -1,0 +1,363 @@
+"""The log of a run as HTML: each item becomes ops on what the browser shows, see `pieces`.
+
+`render_log` keeps nothing between calls but the state of terminals, and can always find that again.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+from board.ansi import Terminal, line_element, plain, visible
+from board.fragments.diffs import edit_rows
+from board.fragments.pieces import Op, Place, assemble, place
+from board.fragments.questions import Buttons, call_text, wants
+from board.fragments.runs import plan_items
+from board.models import Approval, LogItem, Run
+from board.states import ApprovalScope, ApprovalStatus
+from board.templatetags.markup import face, icon, seconds, since
+
+Data = Mapping[str, Any]
+
+ICONS = {
+    "bash": "terminal",
+    "read_file": "file",
+    "write_file": "pen",
+    "edit_file": "pen",
+    "list_files": "folder",
+    "glob": "search",
+    "grep": "search",
+    "todo_write": "plan",
+    "report_result": "check",
+}
+MAX_RESULT = 16_000  # characters of a result that a page shows; the journal has all
+REPLAYED = 40  # output items read again to find a terminal's state; each holds up to 16 KB
+KEPT = 512  # terminals whose state is kept
+SILENT = {"todo_write"}  # calls that show elsewhere
+
+_terminals: OrderedDict[tuple[int, str, int], Terminal] = OrderedDict()
+
+
+def render_log(run: Run, items: Sequence[LogItem]) -> list[dict[str, str | None]]:
+    """Return what a browser does with new items: a list of ops, in order."""
+    return [op.as_dict() for op in _ops(run, items)]
+
+
+def log_html(run: Run, items: Sequence[LogItem]) -> str:
+    """Return the log that consists of these items, as a page shows it."""
+    return assemble(_ops(run, items))
+
+
+def _ops(run: Run, items: Sequence[LogItem]) -> list[Op]:
+    return _Renderer(run, items).ops() if items else []
+
+
+class _Renderer:
+    """Renders one batch of items."""
+
+    def __init__(self, run: Run, items: Sequence[LogItem]) -> None:
+        self.run = run
+        self.items = items
+        asked = {item.data.get("approval") for item in items if item.kind in {"cord", "answer"}}
+        self.questions = (
+            {
+                row.pk: row
+                for row in Approval.objects.select_related("decided_by").filter(run=run, pk__in=asked)
+            }
+            if asked
+            else {}
+        )
+        self.group = 0  # the seq at which the prose began that now goes on
+        self.before = ""  # the kind of the item before
+
+    def ops(self) -> list[Op]:
+        found: list[Op] = []
+        for item in self.items:
+            render = KINDS.get(item.kind)
+            if render is not None:
+                found += render(self, item)
+            self.before = item.kind
+        return found
+
+    def prose(self, item: LogItem) -> list[Op]:
+        """Lengthen the paragraph that the items before it began, or begin one."""
+        if not self._goes_on(item):
+            self.group = item.seq
+            return [self._new_prose(item)]
+        return [Op("append", f"t{item.seq}", f"t{self.group}", [visible(str(item.data.get("text", "")))])]
+
+    def _goes_on(self, item: LogItem) -> bool:
+        if self.before:
+            return self.before == item.kind
+        earlier = LogItem.objects.filter(run=self.run, seq__lt=item.seq)
+        last = earlier.exclude(kind=item.kind).order_by("-seq").values_list("seq", flat=True).first()
+        self.group = (last or 0) + 1
+        return self.group < item.seq
+
+    def _new_prose(self, item: LogItem) -> Op:
+        text = visible(str(item.data.get("text", "")))
+        if item.kind == "thinking":
+            body = place(f"t{item.seq}", text, tag="div", classes="thought__text")
+            return _step(
+                f"s{item.seq}",
+                icon("thought", "s"),
+                '<details class="tools-fold thought"><summary>',
+                icon("right", "s"),
+                "Thought</summary>",
+                body,
+                "</details>",
+            )
+        body = place(f"t{item.seq}", text, tag="div", classes="said-aloud")
+        return _step(f"s{item.seq}", "", body, dot=True)
+
+    def call(self, item: LogItem) -> list[Op]:
+        """Begin a tool call: its title, and room for its output, its result and its time."""
+        tool, key = str(item.data.get("tool", "")), _key(item.data)
+        if tool in SILENT:
+            return []
+        given = item.data.get("input") or {}
+        title = str(item.data.get("title") or tool)
+        command = given.get("command") if tool == "bash" else None
+        words = (
+            f'<code class="clip">{visible(str(command))}</code>'
+            if command
+            else f'<span class="clip">{visible(title)}</span>'
+        )
+        is_open = " open" if tool in {"bash", "edit_file"} else ""
+        return [
+            _step(
+                f"{key}-step",
+                place(f"{key}-bead", '<span class="pulse" aria-hidden="true"></span>'),
+                f'<details class="tools-fold"{is_open}><summary>{icon("right", "s")}'
+                f"{icon(ICONS.get(tool, 'agent'), 's')}{words}",
+                place(f"{key}-time", since(item.at, "clock"), classes="tool__time"),
+                "</summary>",
+                _edit(given) if tool == "edit_file" else "",
+                _shown_command(command),
+                '<div class="term"><code class="term__body" tabindex="0" role="region"'
+                ' aria-label="Output">',
+                place(f"{key}-out"),
+                place(f"{key}-tail"),
+                place(f"{key}-text"),
+                "</code></div></details>",
+            )
+        ]
+
+    def output(self, item: LogItem) -> list[Op]:
+        """Write to the terminal of a call."""
+        call, key = str(item.data.get("call", "")), _key(item.data)
+        terminal = _terminal_before(self.run, call, item.seq)
+        terminal, lines, tail = terminal.feed(str(item.data.get("text", "")))
+        _keep(self.run, call, item.seq, terminal)
+        ops = []
+        if lines:
+            html = "".join(line_element(line) for line in lines)
+            ops.append(Op("append", f"{key}-o{item.seq}", f"{key}-out", [html]))
+        rest = line_element(tail) if tail else ""
+        ops.append(Op("set", f"{key}-tail", f"{key}-tail", [place(f"{key}-tail", rest)]))
+        return ops
+
+    def result(self, item: LogItem) -> list[Op]:
+        """End a call: its bead, how long it took, and its text where no output was streamed."""
+        key = _key(item.data)
+        failed = bool(item.data.get("is_error"))
+        took = item.data.get("seconds")
+        exit_code = (item.data.get("details") or {}).get("exit_code")
+        badge = f'<span class="badge badge--bad">exit {exit_code}</span>' if exit_code else ""
+        failed = failed or bool(exit_code)
+        bead = f'<span class="is-failed">{icon("failed", "s")}<span class="sr">Failed</span></span>'
+        if not failed:
+            bead = f'<span class="is-done">{icon("done", "s")}<span class="sr">Done</span></span>'
+        text = str(item.data.get("text") or "")
+        if len(text) > MAX_RESULT:
+            text = f"{text[:MAX_RESULT]}\n… {len(text) - MAX_RESULT:,} characters more"
+        time = badge + (seconds(took) if isinstance(took, int | float) else "")
+        ops = [
+            Op("set", f"{key}-bead", f"{key}-bead", [place(f"{key}-bead", bead)]),
+            Op(
+                "set",
+                f"{key}-time",
+                f"{key}-time",
+                [place(f"{key}-time", time, classes="tool__time")],
+            ),
+        ]
+        if text:
+            shown = place(f"{key}-text", plain(text), classes="term__text")
+            ops.append(Op("set", f"{key}-text", f"{key}-text", [shown]))
+        return ops
+
+    def todo(self, item: LogItem) -> list[Op]:
+        """Replace the plan in the head of the run."""
+        return [Op("set", "plan", "plan", [plan_html(item.data.get("items") or [])])]
+
+    def note(self, item: LogItem) -> list[Op]:
+        level = str(item.data.get("level", "info"))
+        looks = {"warn": "is-paused", "warning": "is-paused", "error": "is-failed"}.get(level, "")
+        text = visible(str(item.data.get("text", "")))
+        if not looks:
+            return [_step(f"s{item.seq}", "", f'<p class="mark-line">{text}</p>', dot=True)]
+        bead = icon("failed" if level == "error" else "warning", "s")
+        return [_step(f"s{item.seq}", bead, f'<p class="note {looks}">{text}</p>', looks=looks)]
+
+    def cord(self, item: LogItem) -> list[Op]:
+        question = self.questions.get(int(item.data.get("approval") or 0))
+        return [_question(question)] if question else []
+
+    def answer(self, item: LogItem) -> list[Op]:
+        question = self.questions.get(int(item.data.get("approval") or 0))
+        if question is None:
+            return []
+        key = f"q{question.pk}"
+        return [Op("set", key, key, _question(question).parts)]
+
+    def check(self, item: LogItem) -> list[Op]:
+        """Show one acceptance check that Pullcord ran, not the agent."""
+        data = item.data
+        passed = data.get("exit_code") == 0
+        looks, glyph = ("is-done", "done") if passed else ("is-failed", "failed")
+        badge = "" if passed else f'<span class="badge badge--bad">{_exit(data)}</span>'
+        output = plain(str(data.get("output") or "")[-MAX_RESULT:])
+        body = (
+            f'<code class="term__body" tabindex="0" role="region" aria-label="Output">{output}</code>'
+            if output
+            else ""
+        )
+        return [
+            _step(
+                f"s{item.seq}",
+                icon(glyph, "s"),
+                f'<details class="term term--check"{"" if passed else " open"}><summary class="term__head">'
+                f'{icon("right", "s")}<span>Check</span><code>{visible(str(data.get("command", "")))}</code>{badge}'
+                f'<span class="grow"></span><span class="num faint">{seconds(float(data.get("seconds") or 0))}</span>'
+                f"</summary>{body}</details>",
+                looks=looks,
+            )
+        ]
+
+    def said(self, item: LogItem) -> list[Op]:
+        who = escape(str(item.data.get("who", "")))
+        body = (
+            f'<div class="said"><span class="said__by">{who} · {since(item.at)} · read by the agent</span>'
+            f'<p class="prewrap" dir="auto">{visible(str(item.data.get("text", "")))}</p></div>'
+        )
+        return [_step(f"s{item.seq}", icon("comment", "s"), body)]
+
+
+KINDS: dict[str, Callable[[_Renderer, LogItem], list[Op]]] = {
+    "text": _Renderer.prose,
+    "thinking": _Renderer.prose,
+    "call": _Renderer.call,
+    "output": _Renderer.output,
+    "result": _Renderer.result,
+    "todo": _Renderer.todo,
+    "note": _Renderer.note,
+    "cord": _Renderer.cord,
+    "answer": _Renderer.answer,
+    "check": _Renderer.check,
+    "said": _Renderer.said,
+}
+
+
+def _step(key: str, bead: str | Place, *body: str | Place, dot: bool = False, looks: str = "") -> Op:
+    """Return the op that adds one step: a bead on the line, and what hangs on it."""
+    dotted = " step__bead--dot" if dot else ""
+    step = place(
+        key,
+        f'<span class="step__bead{dotted}">',
+        bead,
+        '</span><div class="step__body">',
+        *body,
+        "</div>",
+        tag="div",
+        classes=f"step {looks}".strip(),
+    )
+    return Op("add", key, None, [step])
+
+
+def _key(data: Data) -> str:
+    """Return the key of a call; ids come from a model, so only harmless characters stay."""
+    call = str(data.get("call", ""))
+    return "c" + "".join(sign for sign in call if sign.isascii() and (sign.isalnum() or sign in "_-"))[:80]
+
+
+def _edit(given: Data) -> str:
+    return edit_rows(str(given.get("path", "")), str(given.get("old", "")), str(given.get("new", "")))
+
+
+def _shown_command(command: object) -> str:
+    """Return a command of several lines in full; one line is in the summary already."""
+    if not isinstance(command, str) or (len(command.splitlines()) < 2 and len(command) < 60):
+        return ""
+    return f'<code class="command">{visible(command)}</code>'
+
+
+def _exit(data: Data) -> str:
+    ended = data.get("ended_by")
+    return "out of time" if ended == "timeout" else f"exit {data.get('exit_code')}"
+
+
+def _question(question: Approval) -> Op:
+    """Return the step of a pulled cord, as it stands now."""
+    asked = visible(call_text(question))
+    if question.status == ApprovalStatus.PENDING:
+        reason = f'<span class="small">{escape(str(question.reasons[0]))}</span>' if question.reasons else ""
+        body = (
+            f'<div class="answer"><span>Pulled the cord: wants to <strong>{wants(question)}</strong></span>'
+            f'<code class="prewrap">{asked}</code>{reason}'
+            f'<span class="answer__acts">{Buttons(question, size=" btn--s")}</span></div>'
+        )
+        return _step(f"q{question.pk}", icon("cord"), body, looks="is-waiting")
+    edited = (question.edited_input or {}).get("command")
+    to = f" changed it to <code>{visible(str(edited))}</code> and" if edited else ""
+    said = f'<q class="answer__said" dir="auto">{visible(question.comment)}</q>' if question.comment else ""
+    person = face(question.decided_by) if question.decided_by else ""
+    who = escape(str(question.decided_by)) if question.decided_by else "Pullcord"
+    body = (
+        f'<div class="answer"><span>Pulled the cord: wanted to <strong>{wants(question)}</strong></span>'
+        f'<code class="prewrap">{asked}</code><span class="row row--wrap small">{person}<span>{who}{to} '
+        f"{_verdict(question)}</span> · {since(question.decided_at)}</span>{said}</div>"
+    )
+    return _step(f"q{question.pk}", icon("cord"), body, looks="is-waiting")
+
+
+def _verdict(question: Approval) -> str:
+    match ApprovalStatus(question.status):
+        case ApprovalStatus.APPROVED:
+            scopes = {ApprovalScope.RUN: "approved it for this run", ApprovalScope.ALWAYS: "approved it for ever"}
+            return scopes.get(ApprovalScope(question.scope or "once"), "approved it once")
+        case ApprovalStatus.DENIED:
+            return "denied it"
+        case ApprovalStatus.EXPIRED:
+            return "let it expire"
+        case ApprovalStatus.CANCELLED | ApprovalStatus.PENDING:
+            return "ended the run before an answer came"
+
+
+def plan_html(todo: Sequence[Data]) -> str:
+    """Return the plan of the run head, `data-key="plan"`."""
+    from django.template.loader import render_to_string
+
+    items = plan_items(todo)
+    done = sum(1 for item in items if item["looks"] == "is-done")
+    return render_to_string("runs/_plan.html", {"plan": items, "plan_done": done}).strip()
+
+
+def _terminal_before(run: Run, call: str, seq: int) -> Terminal:
+    """Return the state of the call's terminal before item `seq`: kept, or found by replaying."""
+    earlier = LogItem.objects.filter(run=run, seq__lt=seq, kind="output", data__call=call)
+    last = earlier.order_by("-seq").values_list("seq", flat=True).first()
+    if last is None:
+        return Terminal()
+    kept = _terminals.get((run.pk, call, last))
+    if kept is not None:
+        return kept
+    terminal = Terminal()
+    for item in reversed(earlier.order_by("-seq")[:REPLAYED]):
+        terminal, _, _ = terminal.feed(str(item.data.get("text", "")))
+    return terminal
+
+
+def _keep(run: Run, call: str, seq: int, terminal: Terminal) -> None:
+    _terminals[run.pk, call, seq] = terminal
+    while len(_terminals) > KEPT:
+        _terminals.popitem(last=False)
