@@ -37,9 +37,9 @@ def checkouts_of(git_dir: Path, branch: str) -> list[Checkout]:
     ref = f"refs/heads/{branch}"
     answer = git("worktree", "list", "--porcelain", "-z", git_dir=git_dir).stdout
     found = []
-    for record in answer.split(b"\0\0"):
+    for record in filter(None, answer.split(b"\0\0")):
         fields = dict(line.partition(b" ")[::2] for line in record.split(b"\0") if line)
-        path = Path(os.fsdecode(fields.get(b"worktree", b"")))
+        path = Path(os.fsdecode(fields[b"worktree"]))
         if b"bare" in fields or not (path / ".git").exists():  # or its folder is gone
             continue
         own = Path(git("rev-parse", "--absolute-git-dir", git_dir=path / ".git").line)

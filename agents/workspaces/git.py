@@ -69,6 +69,7 @@ _CONFIGURATION = {
     "core.quotePath": "false",
     "core.untrackedCache": "false",
     "core.splitIndex": "false",
+    "index.skipHash": "false",
     "core.protectHFS": "true",
     "core.protectNTFS": "true",
     "color.ui": "false",

@@ -6,6 +6,7 @@ its `git status`) does not change.
 """
 
 import fnmatch
+import hashlib
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -32,6 +33,7 @@ SECRET_FILES = (".env", ".env.*", "id_rsa", "id_ed25519", "id_ecdsa", "*.pem", "
 _EXAMPLES = ("*.example", "*.sample", "*.template", "*.dist", "*.defaults")
 
 _GITLINK = b"160000 "  # the mode of a submodule
+_CHECKSUM_BYTES = 20  # at the end of an index
 _MAX_DEPTH = 10  # of repositories within repositories
 
 
@@ -79,12 +81,10 @@ def _stage(worktree: Worktree, parent: str, never_add: Sequence[str]) -> tuple[s
     """Bring the harness's index up to the files; return what was left out."""
     # A lock can only be a dead git's, for we hold the lock of the worktree.
     worktree.index.with_name("index.lock").unlink(missing_ok=True)
-    try:
-        tracked = _changed(worktree)
-    except GitError:  # the index was cut off in writing: it is only a cache
+    if not _is_intact(worktree.index):
         worktree.index.unlink(missing_ok=True)
         _in(worktree, "read-tree", parent)
-        tracked = _changed(worktree)
+    tracked = _changed(worktree)
     skipped = _submodules_with_files(worktree)
     wanted: list[bytes] = []
     for path in tracked:
@@ -97,6 +97,18 @@ def _stage(worktree: Worktree, parent: str, never_add: Sequence[str]) -> tuple[s
         (skipped if reason else wanted).append(reason or path)
     skipped += _add(worktree, wanted)
     return tuple(readable_path(text) for text in skipped)
+
+
+def _is_intact(index: Path) -> bool:
+    """Whether the index is as git wrote it. Git does not look, and a damaged one may read as empty:
+    every file would be taken as deleted.
+    """
+    try:
+        content = index.read_bytes()
+    except FileNotFoundError:
+        return False
+    checksum = content[-_CHECKSUM_BYTES:]
+    return hashlib.sha1(content[:-_CHECKSUM_BYTES], usedforsecurity=False).digest() == checksum
 
 
 def _changed(worktree: Worktree) -> list[bytes]:

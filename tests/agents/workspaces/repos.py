@@ -22,13 +22,19 @@ _ENVIRONMENT = {
 }
 
 
-def run_git(folder: Path, *arguments: str, ok: bool = True, input: str | None = None) -> str:
+def run_git(
+    folder: Path,
+    *arguments: str,
+    ok: bool = True,
+    stdin: str | None = None,
+    variables: Mapping[str, str] | None = None,
+) -> str:
     """Run git in `folder` as Alice does, and return what it printed."""
     done = subprocess.run(
         ["git", "-c", "protocol.file.allow=always", *arguments],
         cwd=folder,
-        env=_ENVIRONMENT,
-        input=input,
+        env={**_ENVIRONMENT, **(variables or {})},
+        input=stdin,
         capture_output=True,
         text=True,
         errors="surrogateescape",

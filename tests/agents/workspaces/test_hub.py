@@ -175,7 +175,7 @@ def test_a_fetch_that_was_killed_can_be_repeated(
     source = make_repository(empty_place.source)
     if not is_first:
         empty_place.fetch()
-    (source / "big.bin").write_bytes(os.urandom(30_000_000))
+    (source / "big.bin").write_bytes(os.urandom(15_000_000))
     sha = commit_files(source, {})
     process = subprocess.Popen(
         [sys.executable, "-c", _FETCH, str(empty_place.hub), str(source)],
@@ -219,8 +219,8 @@ def test_take_over_touches_one_branch_and_refuses_other_work_on_it(place: Place)
 def test_take_over_refuses_malformed_objects(place: Place) -> None:
     worktree = place.start()
     evil = '[submodule "a"]\n\tpath = a\n\turl = -u./payload\n'
-    blob = run_git(place.clone, "hash-object", "-w", "--stdin", input=evil)
-    tree = run_git(place.clone, "mktree", input=f"100644 blob {blob}\t.gitmodules\n")
+    blob = run_git(place.clone, "hash-object", "-w", "--stdin", stdin=evil)
+    tree = run_git(place.clone, "mktree", stdin=f"100644 blob {blob}\t.gitmodules\n")
     sha = run_git(place.clone, "commit-tree", tree, "-p", worktree.base_sha, "-m", "evil")
     with pytest.raises(WorkspaceError) as caught:
         take_over(place.hub, place.clone, sha=sha, branch="cards/KEY-1-1")
