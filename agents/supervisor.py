@@ -26,6 +26,7 @@ class Program:
     name: str
     argv: Sequence[str]
     environment: Mapping[str, str]
+    output: Path | None = None  # where it writes; None is the supervisor's own output
     is_well: Callable[[int], bool] = lambda _pid: True
 
 

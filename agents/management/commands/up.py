@@ -79,7 +79,9 @@ class Command(BaseCommand):
         if not settings.REDIS_IS_GIVEN:
             socket_path = _socket_path(settings.DATA)
             environment["REDIS_URL"] = f"unix://{socket_path}"
-            programs.append(Program("valkey", _valkey(socket_path), environment))
+            log = settings.DATA / "valkey.log"
+            log.unlink(missing_ok=True)
+            programs.append(Program("valkey", _valkey(socket_path), environment, output=log))
         daphne = [sys.executable, "-m", "daphne", "-b", host, "-p", str(port), "--verbosity", "0"]
         web = Program("web", [*daphne, "--no-server-name", "board.asgi:application"], environment)
         celery = [sys.executable, "-m", "celery", "-A", "board", "worker", "--pool", "threads"]
