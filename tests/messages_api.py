@@ -28,10 +28,9 @@ from tests.messages_rules import (
     check_headers,
     check_thinking,
     invalid,
-    prefix_hashes,
     signature,
 )
-from tests.messages_script import Answer, Request, Script, Turn, from_file, size_of
+from tests.messages_script import Answer, Request, Script, Turn, from_file
 from tests.messages_server import Server
 
 CACHE_LOOK_BACK = 20  # blocks before a breakpoint
@@ -138,8 +137,8 @@ class MessagesApi:
             is_new_version=request.headers.get("anthropic-version") == NEW_VERSION,
             may_end_with_assistant=ends in self._paused,
         )
-        check_thinking(body)
-        usage = self._usage(body)
+        check_thinking(body, request.prefixes)
+        usage = self._usage(request)
         tokens = sum(usage.values())
         if tokens > self._context_tokens:
             raise invalid(f"prompt is too long: {tokens} tokens > {self._context_tokens} maximum")
@@ -159,7 +158,7 @@ class MessagesApi:
 
     def _message(self, request: Request, turn: Turn, usage: Json) -> Json:
         """The whole answer as the API would give it without streaming."""
-        prefix = prefix_hashes(request.body)[-1]
+        prefix = request.prefixes[-1].digest
         content = []
         for index, block in enumerate(turn.blocks):
             added = {}
@@ -179,27 +178,26 @@ class MessagesApi:
             "stop_reason": turn.reason,
             "stop_sequence": None,
             **({"stop_details": turn.stop_details} if turn.stop_details else {}),
-            "usage": {**usage, "output_tokens": sum(map(size_of, turn.blocks)), **turn.usage},
+            "usage": {**usage, "output_tokens": len(json.dumps(content)) // 4 + 1, **turn.usage},
         }
 
-    def _usage(self, body: Json) -> Json:
+    def _usage(self, request: Request) -> Json:
         """Count tokens, and what the cache knew of them; remember what is cached from now on."""
-        hashes = prefix_hashes(body)
-        sizes, total, marks = [], 0, []
-        for index, (_, block) in enumerate(blocks(body)):
-            total += size_of(block)
-            sizes.append(total)
-            if block.get("cache_control") and total >= LEAST_CACHED:
-                marks.append(index)
-        read = -1
-        for mark in marks:
-            for index in range(mark, max(mark - CACHE_LOOK_BACK, -1), -1):
-                if hashes[index] in self._cached:
-                    read = max(read, index)
-                    break
-        self._cached.update(hashes[mark] for mark in marks)
-        cached = sizes[read] if read >= 0 else 0
-        written = max(sizes[marks[-1]] - cached, 0) if marks else 0
+        prefixes = request.prefixes
+        marks = [
+            index
+            for index, (_, block) in enumerate(blocks(request.body))
+            if block.get("cache_control") and prefixes[index].tokens >= LEAST_CACHED
+        ]
+        hits = [
+            prefix.tokens
+            for mark in marks
+            for prefix in prefixes[max(mark - CACHE_LOOK_BACK + 1, 0) : mark + 1]
+            if prefix.digest in self._cached
+        ]
+        self._cached.update(prefixes[mark].digest for mark in marks)
+        total, cached = prefixes[-1].tokens, max(hits, default=0)
+        written = max(prefixes[marks[-1]].tokens - cached, 0) if marks else 0
         return {
             "input_tokens": total - cached - written,
             "cache_read_input_tokens": cached,
@@ -209,8 +207,7 @@ class MessagesApi:
 
 def is_extension(earlier: Request, later: Request) -> bool:
     """Does `later` repeat `earlier` byte for byte, cache marks aside, before it goes on?"""
-    first, second = prefix_hashes(earlier.body), prefix_hashes(later.body)
-    return second[: len(first)] == first
+    return later.prefixes[: len(earlier.prefixes)] == earlier.prefixes
 
 
 def assert_append_only(requests: Sequence[Request]) -> None:

@@ -6,7 +6,8 @@ Written without a look at the product's own validator: two readings of the rules
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from jsonschema import Draft202012Validator
@@ -87,30 +88,42 @@ def blocks(body: Json) -> Iterator[tuple[str, Json]]:
         yield from ((message["role"], block) for block in _as_blocks(message["content"]))
 
 
-def prefix_hashes(body: Json, *, salt: str = "") -> list[str]:
-    """One hash for each block: of everything up to it, whatever the cache marks are."""
-    digest = hashlib.sha256(f"{salt}{body['model']}".encode())
-    hashes = []
+@dataclass(frozen=True)
+class Prefix:
+    """A request up to and with one of its blocks, whatever the cache marks are."""
+
+    digest: str
+    tokens: int  # plausible: four characters each
+
+
+def prefixes(body: Json) -> list[Prefix]:
+    """One for each block, in order."""
+    digest = hashlib.sha256(str(body["model"]).encode())
+    found, tokens = [], 0
     for where, block in blocks(body):
         plain = {key: value for key, value in block.items() if key != "cache_control"}
-        digest.update(f"{where}:{json.dumps(plain)}\n".encode("utf-8", "surrogatepass"))
-        hashes.append(digest.hexdigest())
-    return hashes
+        text = json.dumps(plain)
+        digest.update(f"{where}:{text}\n".encode())
+        tokens += len(text) // 4 + 1
+        found.append(Prefix(digest.hexdigest(), tokens))
+    return found
 
 
-def check_thinking(body: Json) -> None:
-    """Refuse a thinking block whose signature was made for another conversation."""
-    hashes = prefix_hashes(body)
+def check_thinking(body: Json, known: Sequence[Prefix]) -> None:
+    """Refuse a thinking block whose signature was made for another conversation.
+
+    `known` are the prefixes of `body`.
+    """
     before = hashlib.sha256(body["model"].encode()).hexdigest()
     previous = ""
-    for (where, block), digest in zip(blocks(body), hashes, strict=True):
+    for (where, block), prefix in zip(blocks(body), known, strict=True):
         if where == "assistant" and previous != "assistant":
             start = before  # what the model was shown when it wrote this turn
         if block.get("type") == "thinking" and block.get("signature") != signature(
             start, block.get("thinking", "")
         ):
             raise invalid("Invalid `signature`: thinking is bound to a different conversation.")
-        before, previous = digest, where
+        before, previous = prefix.digest, where
 
 
 def signature(prefix_hash: str, thinking: str) -> str:

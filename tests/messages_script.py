@@ -9,12 +9,12 @@ api.script("fix the bug", [
 ])
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
-from tests.messages_rules import Json, blocks, prefix_hashes
+from tests.messages_rules import Json, Prefix, blocks, prefixes
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,11 @@ class Request:
     headers: Mapping[str, str]
     body: Json
     raw: bytes = b""
+
+    @cached_property
+    def prefixes(self) -> list[Prefix]:
+        """The request up to each of its blocks."""
+        return prefixes(self.body)
 
     @property
     def first_text(self) -> str:
@@ -227,25 +232,25 @@ class Script:
 
     def next_turn(self, request: Request) -> Turn | None:
         """The answer to `request`, None when the script has come to its end."""
-        hashes = prefix_hashes(request.body)
-        if hashes[-1] in self._served:
-            return self._turn(self._served[hashes[-1]], request)
-        parent = self._parent(request, hashes)
+        digest = request.prefixes[-1].digest
+        if digest in self._served:
+            return self._turn(self._served[digest], request)
+        parent = self._parent(request)
         behind = parent or request.first_text
         position = self._served.get(parent, -1) + 1 + self._lost.get(behind, 0)
         turn = self._turn(position, request)
         if turn is not None and turn.is_kept:
-            self._served[hashes[-1]] = position
+            self._served[digest] = position
         else:
             self._lost[behind] = self._lost.get(behind, 0) + 1
         return turn
 
-    def _parent(self, request: Request, hashes: Sequence[str]) -> str:
+    def _parent(self, request: Request) -> str:
         """The latest earlier request whose answer is in this one."""
         next_places = [where for where, _ in blocks(request.body)][1:]
-        for digest, next_place in reversed(list(zip(hashes, next_places, strict=False))):
-            if next_place == "assistant" and digest in self._served:
-                return digest
+        for prefix, next_place in reversed(list(zip(request.prefixes, next_places, strict=False))):
+            if next_place == "assistant" and prefix.digest in self._served:
+                return prefix.digest
         return ""
 
     def _turn(self, position: int, request: Request) -> Turn | None:
@@ -306,9 +311,3 @@ def _turn_from(fields: Json) -> Turn:
     return turn.after(fields.get("after", 0)).slowly(
         fields.get("slowly", 0), characters=20 if fields.get("slowly") else 2000
     )
-
-
-def size_of(block: Json) -> int:
-    """A plausible number of tokens: four characters each, whatever the cache marks are."""
-    plain = {key: value for key, value in block.items() if key != "cache_control"}
-    return len(json.dumps(plain, ensure_ascii=False)) // 4 + 1

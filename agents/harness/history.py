@@ -98,13 +98,20 @@ class Conversation:
         return messages
 
 
-def read(entries: Sequence[Entry]) -> Conversation:
-    """Read a journal whose first entry is START."""
+def read(entries: Sequence[Entry], *, earlier: Conversation | None = None) -> Conversation:
+    """Read a journal whose first entry is START.
+
+    `earlier` is what was read of it before: only its last turn can have changed since.
+    """
     start = entries[0].request
     opening: list[Note] = []
     turns: list[Turn] = []
+    position = 1
+    if earlier is not None and earlier.turns:
+        opening, turns = list(earlier.opening), list(earlier.turns[:-1])
+        position = earlier.turns[-1].seq - 1
     notes, calls = opening, dict[str, Entry]()
-    for entry in entries[1:]:
+    for entry in entries[position:]:
         if entry.kind is EntryKind.MODEL and is_kept(entry):
             notes, calls = [], {}
             turns.append(_turn(entry, calls, notes))

@@ -88,6 +88,7 @@ class _Run:
         self._ports = ports
         self._config = config
         self._transcript = transcript
+        self._read: Conversation | None = None
         self._watch = RepetitionWatch()
         self._waited = 0  # waits in place since the model last answered
         self._dispatcher = Dispatcher(
@@ -134,7 +135,8 @@ class _Run:
         return None
 
     def _conversation(self) -> Conversation:
-        return history.read(self._transcript.entries)
+        self._read = history.read(self._transcript.entries, earlier=self._read)
+        return self._read
 
     def _check_limits(self, conversation: Conversation) -> None:
         if self._watch.is_stuck:
@@ -152,8 +154,9 @@ class _Run:
     async def _say_what_is_due(self, conversation: Conversation) -> None:
         for note in reminders.due_notes(conversation, self._watch):
             await self._note(note.source, note.text)
-        for message in await self._ports.steering.take():
-            await self._note("steering", prompts.steering(message))
+        messages = await self._ports.steering.take()
+        if messages:  # one note for all, so that either all are in the journal or none is
+            await self._note("steering", prompts.steering(messages))
 
     async def _note(self, source: str, text: str) -> None:
         await self._transcript.add(EntryKind.NOTE, {"source": source, "text": text})

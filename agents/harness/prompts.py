@@ -96,9 +96,9 @@ def task_prompt(
     return "\n\n".join(part for part in parts if part)
 
 
-def steering(text: str) -> str:
-    """What a person says to a running agent."""
-    return f"A message from the person you work for:\n\n{text}"
+def steering(messages: Sequence[str]) -> str:
+    """What people say to a running agent."""
+    return "\n\n".join(["A message from the people you work for:", *messages])
 
 
 def repeated(tool: str, times: int) -> str:

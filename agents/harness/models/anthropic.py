@@ -110,7 +110,9 @@ class AnthropicModel:
         try:
             stream = await client.post(
                 "/v1/messages",
-                body=body,
+                # Bytes: the SDK would copy the whole history block by block.
+                content=_encoded(body),
+                options={"headers": {"content-type": "application/json"}},
                 cast_to=object,
                 stream=True,
                 stream_cls=anthropic.AsyncStream[object],
@@ -162,6 +164,13 @@ class AnthropicModel:
 
     def _safe(self, text: str) -> str:
         return text.replace(self._api_key, "[redacted]") if self._api_key else text
+
+
+def _encoded(body: dict[str, Any]) -> bytes:
+    try:
+        return json.dumps(body, ensure_ascii=False).encode()
+    except UnicodeEncodeError:  # a lone surrogate in a note of somebody else
+        return json.dumps(clean(body), ensure_ascii=False).encode()
 
 
 def _bad_address(base_url: str | None) -> FatalError:
