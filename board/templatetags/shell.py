@@ -1,13 +1,22 @@
 """Tags of the pages around the board: the drawings of the cord and the large faces."""
 
+import unicodedata
+
 from django import template
 from django.templatetags.static import static
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
+from django.utils.html import escape, format_html
+from django.utils.safestring import SafeString, mark_safe
 
 from board.models import User
 
 register = template.Library()
+
+# Controls, formats (direction, joiners, tags), private and unknown characters, unusual spaces and line ends.
+UNSEEN = {"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"}
+# Letters and marks that draw nothing: fillers, variation selectors, the grapheme joiner.
+LOOKS_EMPTY = frozenset(
+    map(chr, [0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0])
+) | frozenset(map(chr, [*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)]))
 
 
 @register.simple_tag
@@ -27,3 +36,17 @@ def portrait(user: User) -> SafeString:
     return format_html(
         '<span class="face face--l hue-{}" aria-hidden="true">{}</span>', user.hue, user.initials
     )
+
+
+@register.filter
+def exact(text: str) -> SafeString:
+    """Return text in which nothing is hidden: a character that cannot be seen is named, `<U+202E>`."""
+    return mark_safe("".join(map(_seen, text)))  # noqa: S308  each character is escaped
+
+
+def _seen(character: str) -> str:
+    if character in " \n\t" or character.isascii() and character.isprintable():
+        return escape(character)
+    if unicodedata.category(character) in UNSEEN or character in LOOKS_EMPTY:
+        return f'<span class="unseen">&lt;U+{ord(character):04X}&gt;</span>'
+    return escape(character)

@@ -23,7 +23,7 @@ def show(request: HttpRequest) -> JsonResponse:
         "database": database,
         "redis": _redis(),
         "workers": workers,
-        "sandbox": sorted({worker["sandbox"] for worker in workers}),
+        "sandbox": sorted({str(worker["sandbox"]) for worker in workers}),
     }
     return JsonResponse(report, status=200 if database == "ok" else 503)
 

@@ -1,0 +1,160 @@
+"""What each tab of the drawer shows."""
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views.decorators.http import require_safe
+
+from board.access import get_run
+from board.actions.claims import shared_files
+from board.fragments import log_html, render_run_head
+from board.fragments.diffs import file_rows
+from board.fragments.runs import standing
+from board.models import Card, Column, LogItem, Run
+from board.states import CardStatus
+from board.views.history import sentences
+from board.views.people import person
+
+LOG = 200  # items of a log that come with the page
+DIFF_LINES = 4_000  # lines of a file's diff that a page shows
+EVENTS = 200  # of a history
+
+WORDS: dict[CardStatus, tuple[str, str, str]] = {
+    CardStatus.BACKLOG: ("is-idle", "draft", "Backlog"),
+    CardStatus.QUEUED: ("is-idle", "queued", "Queued"),
+    CardStatus.RUNNING: ("is-running", "running", "Running"),
+    CardStatus.REVIEW: ("is-done", "review", "Ready for review"),
+    CardStatus.MERGING: ("is-running", "merge", "Merging"),
+    CardStatus.DONE: ("is-done", "done", "Done"),
+    CardStatus.FAILED: ("is-failed", "failed", "Failed"),
+    CardStatus.CANCELLED: ("is-idle", "x", "Cancelled"),
+}
+RUN_ICONS = {"is-waiting": "cord", "is-paused": "paused", "is-idle": "stop"}
+
+
+def head_of(card: Card, tab: str) -> dict[str, Any]:
+    """Return what the drawer's head shows on every tab."""
+    looks, glyph, words = WORDS[CardStatus(card.status)]
+    if card.status == CardStatus.RUNNING and card.run and card.run.is_live:
+        looks, words = standing(card.run)
+        glyph = RUN_ICONS.get(looks, "running")
+    if card.status == CardStatus.REVIEW and card.failure:
+        looks, glyph, words = "is-failed", "conflict", "Not merged"
+    changes = (card.run.changes or {}) if card.run else {}
+    return {
+        "drawer": "card",
+        "card": card,
+        "open": tab,
+        "looks": looks,
+        "glyph": glyph,
+        "words": words,
+        "labels": list(card.labels.all()),
+        "changed_files": changes.get("files"),
+        "can_merge": card.status == CardStatus.REVIEW and bool(card.run and card.run.head_sha),
+        "columns": list(Column.objects.filter(project_id=card.project_id)),
+    }
+
+
+def task_tab(card: Card, attempt: int | None) -> dict[str, Any]:
+    """Return the task: goal, files, constraints, checks, needs, discussion."""
+    needs = [
+        link.needs for link in card.dependencies.select_related("needs").order_by("needs__number")
+    ]
+    dependents = [
+        link.card for link in card.dependents.select_related("card").order_by("card__number")
+    ]
+    for other in (*needs, *dependents):
+        other.project = card.project
+        other.looks = WORDS[CardStatus(other.status)]  # type: ignore[attr-defined]
+    evidence = {row.get("command"): row for row in (card.run.evidence if card.run else ())}
+    waits = CardStatus.QUEUED == card.status and not card.unmet
+    return {
+        "needs": needs,
+        "dependents": dependents,
+        "checks": [
+            {"command": command, "result": evidence.get(command)} for command in card.checks
+        ],
+        "comments": list(card.comments.select_related("author")),
+        "shared": shared_files(card) if waits else [],
+    }
+
+
+def run_tab(card: Card, attempt: int | None) -> dict[str, Any]:
+    """Return a run with the end of its log; the latest unless `attempt` says which."""
+    runs = list(card.runs.defer("changes", "evidence").order_by("attempt"))
+    chosen = [run for run in runs if run.attempt == attempt] or runs[-1:]
+    if not chosen:
+        return {"run": None}
+    run = chosen[0]
+    run.card = card
+    items = log_end(run)
+    return {
+        "run": run,
+        "runs": runs,
+        "run_head": render_run_head(run),
+        "log": log_html(run, items),
+        "log_first": items[0].seq if items else 1,
+        "log_seq": items[-1].seq if items else 0,
+        "can_steer": run.is_live and run.pk == card.run_id,
+    }
+
+
+def log_end(run: Run, before: int | None = None) -> list[LogItem]:
+    """Return the last items of a log (before item `before`), beginning where a turn does."""
+    rows = LogItem.objects.filter(run=run)
+    if before is not None:
+        rows = rows.filter(seq__lt=before)
+    items = list(reversed(rows.order_by("-seq")[: 2 * LOG]))
+    if len(items) < 2 * LOG:
+        return items
+    starts = [place for place, item in enumerate(items[: LOG + 1]) if item.kind == "turn"]
+    return items[starts[-1] if starts else LOG :]
+
+
+@require_safe
+def earlier_log(request: HttpRequest, run_id: int) -> HttpResponse:
+    """Return the part of a log before item `before`, as ready HTML."""
+    run = get_run(person(request), run_id)
+    wanted = request.GET.get("before", "")
+    before = int(wanted) if wanted.isascii() and wanted.isdigit() and len(wanted) < 18 else None
+    items = log_end(run, before)
+    html = log_html(run, items)
+    return JsonResponse({"html": html, "first": items[0].seq if items else 1, "count": len(items)})
+
+
+def changes_tab(card: Card, attempt: int | None) -> dict[str, Any]:
+    """Return the diff of a run, file by file."""
+    run = card.run if attempt is None else card.runs.filter(attempt=attempt).first()
+    if run is None:
+        return {"run": None, "files": []}
+    changes = run.changes or {}
+    files = [
+        {**file, "id": f"file-{place}", "rows": file_rows(_cut(file.get("hunks") or []))}
+        for place, file in enumerate(changes.get("diff") or [])
+    ]
+    return {
+        "run": run,
+        "changes": changes,
+        "files": files,
+        "evidence": run.evidence or [],
+        "passed": sum(row.get("exit_code") == 0 for row in run.evidence or []),
+    }
+
+
+def _cut(hunks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Leave out what goes beyond DIFF_LINES."""
+    room = DIFF_LINES
+    shown = []
+    for hunk in hunks:
+        lines = hunk.get("lines") or []
+        shown.append({**hunk, "lines": lines[:room]})
+        room -= len(lines)
+        if room <= 0:
+            break
+    return shown
+
+
+def history_tab(card: Card, attempt: int | None) -> dict[str, Any]:
+    """Return what happened to the card, latest first, as sentences."""
+    events = card.events.select_related("user").order_by("-seq")[:EVENTS]
+    return {"history": sentences(card, list(events))}

@@ -1,0 +1,144 @@
+"""A question of an agent, ready to be shown in full: the call, its parts, why it asks, where it would run."""
+
+import json
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from board.fragments.questions import call_text, is_short, wants
+from board.models import Approval
+from board.states import ApprovalScope, ApprovalStatus
+
+QUICK_REASONS = (
+    "Not needed for this card.",
+    "Do it another way.",
+    "Too risky. Stop and report what you need.",
+)
+SANDBOXES = {
+    "bubblewrap": "bubblewrap: no network, writes only inside the workspace",
+    "landlock": "landlock: writes only inside the workspace",
+    "none": "none: nothing but this question stands between the command and the machine",
+    "": "not known",
+}
+EDITED_AS_TEXT = "command"  # the input that is edited by itself; any other call is edited as JSON
+
+
+@dataclass(frozen=True)
+class RealPath:
+    """A path as it is written in the call, and what it really is."""
+
+    written: str
+    real: str
+
+    @property
+    def differs(self) -> bool:
+        """Whether the written path is or goes through a link to another place."""
+        return not self.real.endswith(self.written.removeprefix("./").rstrip("/"))
+
+
+class Question:
+    """What the pages show of an approval."""
+
+    def __init__(self, approval: Approval) -> None:
+        self.approval = approval
+        self.run = approval.run
+        self.card = approval.run.card
+        self.agent = approval.run.agent or "An agent"
+        self.wants = wants(approval)
+        self.summary = call_text(approval)
+        self.is_short = is_short(approval)
+        self.is_open = approval.status == ApprovalStatus.PENDING
+
+    @property
+    def inputs(self) -> list[tuple[str, str]]:
+        """The call's input: each name with its whole value as text."""
+        return [(name, _as_text(value)) for name, value in self.approval.input.items()]
+
+    @property
+    def edited(self) -> list[tuple[str, str]]:
+        """What a person made of the input, if they changed it."""
+        return [
+            (name, _as_text(value)) for name, value in (self.approval.edited_input or {}).items()
+        ]
+
+    @property
+    def effects(self) -> list[tuple[str, str]]:
+        """Each command that would start, as it is resolved, with what else is known of it."""
+        return [_effect(effect) for effect in self.approval.effects]
+
+    @property
+    def folder(self) -> str:
+        """The real folder in which it would run."""
+        return str(self.approval.facts.get("cwd") or self.run.workspace)
+
+    @property
+    def paths(self) -> list[RealPath]:
+        """The paths of the call with what they really are."""
+        paths = self.approval.facts.get("paths") or {}
+        return [RealPath(str(written), str(real)) for written, real in dict(paths).items()]
+
+    @property
+    def scripts(self) -> list[tuple[str, str]]:
+        """The scripts that would run, each with the hash of its content."""
+        return [(str(p), str(d)) for p, d in dict(self.approval.facts.get("scripts") or {}).items()]
+
+    @property
+    def sandbox(self) -> str:
+        """The level of the sandbox, in words."""
+        level = self.approval.sandbox
+        return SANDBOXES.get(level, level)
+
+    @property
+    def unprotected(self) -> bool:
+        """Whether no sandbox would hold the command."""
+        return self.approval.sandbox == "none"
+
+    @property
+    def edit_text(self) -> str:
+        """What the person edits: the command, or the whole input as JSON."""
+        command = self.approval.input.get(EDITED_AS_TEXT)
+        if isinstance(command, str):
+            return command
+        return json.dumps(self.approval.input, indent=2, ensure_ascii=False)
+
+    @property
+    def edits_json(self) -> bool:
+        """Whether `edit_text` is JSON."""
+        return not isinstance(self.approval.input.get(EDITED_AS_TEXT), str)
+
+    @property
+    def outcome(self) -> str:
+        """What became of it, as a sentence without its subject."""
+        how = {
+            ApprovalScope.ONCE: "approved this once",
+            ApprovalScope.RUN: "approved this for the whole run",
+            ApprovalScope.ALWAYS: "approved this for ever",
+        }
+        match ApprovalStatus(self.approval.status):
+            case ApprovalStatus.PENDING:
+                return "waits"
+            case ApprovalStatus.APPROVED:
+                edited = " with a change" if self.approval.edited_input is not None else ""
+                return how.get(ApprovalScope(self.approval.scope), "approved this") + edited
+            case ApprovalStatus.DENIED:
+                return "denied this"
+            case ApprovalStatus.EXPIRED:
+                return "let this expire"
+            case ApprovalStatus.CANCELLED:
+                return "withdrew this, because the run was cancelled"
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def _effect(effect: Any) -> tuple[str, str]:
+    if not isinstance(effect, Mapping):
+        return _as_text(effect), ""
+    argv = effect.get("argv")
+    line = shlex.join(map(str, argv)) if isinstance(argv, list) else ""
+    rest = [
+        f"{name} {_as_text(value)}" for name, value in effect.items() if name != "argv" and value
+    ]
+    return (line or " · ".join(rest)), (" · ".join(rest) if line else "")
