@@ -16,8 +16,7 @@ log = logging.getLogger(__name__)
 POLL_SECONDS = 1.0
 KEEP_CHARS = 1_000_000  # of frames in memory for those who are a little behind
 CREDIT_CHARS = 256 * 1024  # sent beyond what a browser has acknowledged
-SKIP_ITEMS = 4_000  # further behind than this, a browser is given the end of the log
-SHOW_ITEMS = 1_000  # how much of the end it is given then
+SKIP_ITEMS = 4_000  # further behind than this, a browser is told to read the page again
 
 
 class LogFeed:
@@ -141,19 +140,21 @@ class LogFollower:
         self._acknowledged.set()
 
     async def run(self) -> None:
-        """Send until cancelled, or until the person may not see it any more."""
-        while True:
+        """Send until cancelled, until the person may not see it any more, or until the rest is too much."""
+        while self._feed.last is None or self._user_id in self._feed.members:
             await self._feed.wait(self._after, self._head)
-            while await self._send_next():
+            while not self._is_far() and await self._send_next():
                 pass
-            if self._feed.last is not None and self._user_id not in self._feed.members:
+            if self._is_far():
+                # A page read afresh has the end of the log; the browser asks again from there.
+                await self._send_gap(self._feed.last or 0)
                 return
 
+    def _is_far(self) -> bool:
+        """Return whether sending all that is missing would take longer than anyone reads."""
+        return self._feed.last is not None and self._feed.last - self._after > SKIP_ITEMS
+
     async def _send_next(self) -> bool:
-        last = self._feed.last
-        if last is not None and last - self._after > SKIP_ITEMS:
-            self._after = last - SHOW_ITEMS
-            await self._send_gap(self._after)
         found = await self._feed.page(self._after)
         if self._user_id not in self._feed.members:
             return False
