@@ -28,6 +28,7 @@ class CardEdited(BoardEvent):
     """A card's text changed; `fields` are the names of what did."""
 
     fields: tuple[str, ...] = ()
+    rev: int = 0  # of the card, after the edit
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from board.actions.dependencies import (
     restore_dependents,
     unblock,
 )
-from board.actions.placement import Place, at_end, at_place, check_limit, column_for
+from board.actions.placement import Place, at_end, at_place, check_limit, column_for, lock_columns
 from board.actions.transitions import transition
 from board.errors import TransitionError, ValidationError
 from board.events import Actor, publish
@@ -27,6 +27,15 @@ TEXT_FIELDS = ("title", "goal", "constraints")
 MAX_TEXT = 50_000  # characters of one text field: about ten pages, far below a model's window
 MAX_LIST = 100  # entries of `files` and `checks`
 PRIORITIES = range(10)
+NOT_TO_QUEUE = {
+    CardStatus.QUEUED: "Workers see it already.",
+    CardStatus.RUNNING: "An agent works on it.",
+    CardStatus.REVIEW: "Send it back with a comment, so that the next attempt knows what to change.",
+    CardStatus.MERGING: "It is being merged.",
+    CardStatus.DONE: "Make a new card for what is left.",
+    CardStatus.FAILED: "Retry it.",
+    CardStatus.CANCELLED: "Move it to the backlog first.",
+}
 
 
 def create_card(
@@ -93,7 +102,7 @@ def edit_card(
     with transaction.atomic():
         (locked,) = lock_cards([card.pk])
         changed = {name: value for name, value in cleaned.items() if getattr(locked, name) != value}
-        if rev is not None and locked.rev != rev and _text_changed_since(locked, rev, changed):
+        if rev is not None and _text_changed_since(locked, rev, changed):
             raise TransitionError(
                 "Someone else edited this card while you did. Your text is kept here: "
                 "compare it with theirs and save again."
@@ -103,7 +112,7 @@ def edit_card(
         Card.objects.filter(pk=card.pk).update(**changed, rev=F("rev") + 1, updated_at=Now())
         publish(
             card.project_id,
-            events.CardEdited(card_id=card.pk, fields=tuple(changed)),
+            events.CardEdited(card_id=card.pk, fields=tuple(changed), rev=locked.rev + 1),
             by=Actor.person(by),
             op_id=op_id,
         )
@@ -115,8 +124,9 @@ def _text_changed_since(card: Card, rev: int, changed: dict[str, Any]) -> bool:
 
     A card's rev also rises by moves and runs, which an open editor may ignore.
     """
-    later = card.events.filter(kind="CardEdited").order_by("-seq")[: max(card.rev - rev, 0)]
-    return any(set(event.payload.get("fields", ())) & set(changed) for event in later)
+    edits = card.events.filter(kind="CardEdited").order_by("-seq")[: max(card.rev - rev, 0)]
+    later = [edit.payload for edit in edits if edit.payload["rev"] > rev]
+    return any(set(payload["fields"]) & set(changed) for payload in later)
 
 
 def clean_card(values: dict[str, Any]) -> dict[str, Any]:
@@ -182,6 +192,10 @@ def restore_archived_card(card: Card, *, by: User, op_id: str = "") -> None:
 
 def queue_card(card: Card, *, by: User, place: Place | None = None, op_id: str = "") -> None:
     """Give a card of the backlog to the agents."""
+    if card.status != CardStatus.BACKLOG:
+        raise TransitionError(
+            f"{card.ref} is {card.status}. {NOT_TO_QUEUE[CardStatus(card.status)]}"
+        )
     if not card.checks and not card.no_check:
         raise ValidationError(
             f"{card.ref} has no acceptance check. Add a command that must succeed, "
@@ -213,7 +227,8 @@ def retry_card(card: Card, *, by: User, place: Place | None = None, op_id: str =
     if card.status != CardStatus.FAILED:
         raise TransitionError(f"{card.ref} is {card.status}; only a failed card can be retried.")
     with transaction.atomic():
-        lock_with_dependents(card)
+        _lock_way(card, CardStatus.QUEUED, place)
+        lock_with_dependents(card.pk)
         _enter(card, CardStatus.QUEUED, place=place, failure="", failure_kind="", failed_by=None)
         restore_dependents(card, by=Actor.person(by))
         publish(
@@ -254,7 +269,8 @@ def finish_by_hand(
 ) -> None:
     """Move a card that needs no agent to review or done; the history says who."""
     with transaction.atomic():
-        dependents = lock_with_dependents(card)
+        _lock_way(card, to, place)
+        dependents = lock_with_dependents(card.pk)
         done_at = {"done_at": Now()} if to == CardStatus.DONE else {}
         _enter(card, to, place=place, **done_at)
         actor = Actor.person(by)
@@ -272,8 +288,10 @@ def enter_cancelled(card: Card, *, by: Actor, op_id: str = "") -> None:
 
 
 def fail_card(card: Card, *, kind: str, reason: str, by: Actor) -> None:
-    """Make the card failed, and with it the queued cards that need it."""
-    lock_with_dependents(card)
+    """Make the card failed, and with it the queued cards that need it.
+
+    The caller has locked it by `lock_with_dependents`.
+    """
     _enter(card, CardStatus.FAILED, failure_kind=kind, failure=reason)
     fail_dependents(card, by=by)
     publish(
@@ -305,13 +323,26 @@ def comment_on_card(
 
 
 def _enter(card: Card, status: CardStatus, *, place: Place | None = None, **changes: Any) -> None:
-    """Change the card's status and put it in that status's lane, at `place` or at the end."""
+    """Change the card's status and put it in that status's lane, at `place` or at the end.
+
+    A column's limit stops a person, never the end of a run: failed and cancelled cards always fit.
+    """
     if card.archived_at:
         raise TransitionError(f"{card.ref} is archived. Restore it first.")
+    is_end_of_run = status in {CardStatus.FAILED, CardStatus.CANCELLED}
+    if not is_end_of_run:
+        _lock_way(card, status, place)
     if place is None:
         column = column_for(card.project, status)
         rank = at_end(column, card.number)
     else:
         column, rank = place.column, at_place(card, place)
-    check_limit(column, card=card)
+    if not is_end_of_run:
+        check_limit(column, card=card)
     transition(card, status, column=column, rank=rank, updated_at=Now(), **changes)
+
+
+def _lock_way(card: Card, status: CardStatus, place: Place | None) -> None:
+    """Lock the columns that the card leaves and enters, before any card is locked."""
+    column = place.column if place else column_for(card.project, status)
+    lock_columns({card.column_id, column.pk})

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from fnmatch import fnmatch
-from typing import TypeVar
 from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Count, F, Q, QuerySet
+from django.db.models import Count, F, Q
+from django.db.models.expressions import CombinedExpression
 from django.db.models.functions import Now
 
 from board import events
@@ -22,7 +22,6 @@ from board.events import Actor, publish
 from board.models import Card, Column, Project, Run
 from board.states import HELD, CardStatus, ProjectState, RunStatus
 
-Row = TypeVar("Row", Card, Run)
 CANDIDATES = 20  # cards looked at when the first ones touch files that a running card touches
 
 
@@ -59,29 +58,38 @@ def _projects_with_room(*, with_credential: bool) -> list[int]:
 def _claim_ready(projects: Sequence[int], worker: UUID, agent: str) -> Claim | None:
     ready = Run.objects.filter(status=RunStatus.READY).order_by("ready_at", "id")
     full: set[int] = set()
-    while (run := _first_locked(ready.filter(project_id__in=set(projects) - full))) is not None:
-        if not _has_room(run.project_id):
+    while True:
+        rows = ready.filter(project_id__in=set(projects) - full).select_related("card")
+        with transaction.atomic():
+            # The card is locked before the project, as everywhere, and neither lock is waited for.
+            run = rows.select_for_update(of=("self", "card"), skip_locked=True).first()
+            if run is None:
+                return None
+            if _has_room(run.project_id):
+                return _continue(run, worker, agent)
             full.add(run.project_id)
-            continue
-        transition(
-            run,
-            RunStatus.RUNNING,
-            worker=worker,
-            agent=agent,
-            fence=F("fence") + 1,
-            waiting_for="",
-            not_before=None,
-            lease_until=_lease(),
-            held_since=Now(),
-        )
-        Card.objects.filter(pk=run.card_id).update(rev=F("rev") + 1)
-        publish(
-            run.project_id,
-            events.RunChanged(card_id=run.card_id, run_id=run.pk, status=RunStatus.RUNNING),
-            by=Actor(agent),
-        )
-        return Claim(run.pk, run.fence, is_new=False)
-    return None
+            transaction.set_rollback(True)  # gives the locks of the full project back
+
+
+def _continue(run: Run, worker: UUID, agent: str) -> Claim:
+    transition(
+        run,
+        RunStatus.RUNNING,
+        worker=worker,
+        agent=agent,
+        fence=F("fence") + 1,
+        waiting_for="",
+        not_before=None,
+        lease_until=_lease(),
+        held_since=Now(),
+    )
+    Card.objects.filter(pk=run.card_id).update(rev=F("rev") + 1)
+    publish(
+        run.project_id,
+        events.RunChanged(card_id=run.card_id, run_id=run.pk, status=RunStatus.RUNNING),
+        by=Actor(agent),
+    )
+    return Claim(run.pk, run.fence, is_new=False)
 
 
 def _claim_card(projects: Sequence[int], worker: UUID, agent: str) -> Claim | None:
@@ -94,23 +102,19 @@ def _claim_card(projects: Sequence[int], worker: UUID, agent: str) -> Claim | No
     full: set[int] = set()
     passed_over: set[int] = set()
     while len(passed_over) < CANDIDATES:
-        open_projects = set(projects) - full
-        card = _first_locked(
-            queued.filter(project_id__in=open_projects).exclude(pk__in=passed_over)
-        )
-        if card is None:
-            return None
-        if not _has_room(card.project_id) or not _column_has_room(card.project_id):
-            full.add(card.project_id)
-        elif shared_files(card):
-            passed_over.add(card.pk)
-        else:
-            return _begin(card, worker, agent)
+        rows = queued.filter(project_id__in=set(projects) - full).exclude(pk__in=passed_over)
+        with transaction.atomic():
+            card = rows.select_for_update(skip_locked=True).first()
+            if card is None:
+                return None
+            if not _has_room(card.project_id) or not _column_has_room(card.project_id):
+                full.add(card.project_id)
+            elif shared_files(card):
+                passed_over.add(card.pk)
+            else:
+                return _begin(card, worker, agent)
+            transaction.set_rollback(True)  # gives the locks of what was passed over back
     return None
-
-
-def _first_locked(rows: "QuerySet[Row]") -> "Row | None":
-    return rows.select_for_update(skip_locked=True).first()
 
 
 def _has_room(project_id: int) -> bool:
@@ -188,5 +192,5 @@ def _begin(card: Card, worker: UUID, agent: str) -> Claim:
     return Claim(run.pk, run.fence, is_new=True)
 
 
-def _lease() -> Now:
+def _lease() -> CombinedExpression:
     return Now() + timedelta(seconds=settings.LEASE_SECONDS)

@@ -111,17 +111,28 @@ def lock_cards(ids: Iterable[int]) -> list[Card]:
     return list(rows)
 
 
-def lock_with_dependents(card: Card) -> list[int]:
-    """Lock a card and all that need it, in id order, and return the ids of the latter.
+def lock_with_dependents(card_id: int) -> list[int]:
+    """Lock a card and all that its failure or success reaches, in id order; return its direct dependents.
 
-    Adding a link locks both of its cards, so once `card` is locked no dependent can appear.
+    Adding a link locks both of its cards, so once the card is locked no dependent can appear.
     """
-    dependents = set(Dependency.objects.filter(needs=card).values_list("card_id", flat=True))
-    lock_cards(dependents | {card.pk})
-    late = set(Dependency.objects.filter(needs=card).values_list("card_id", flat=True)) - dependents
+    locked = _reach(card_id)
+    lock_cards(locked)
+    late = _reach(card_id) - locked
     if late:
         lock_cards(late)
-    return sorted(dependents | late)
+    return sorted(Dependency.objects.filter(needs_id=card_id).values_list("card_id", flat=True))
+
+
+def _reach(card_id: int) -> set[int]:
+    """Return the card, those that need it directly or through others, and those that failed with it."""
+    found: set[int] = set()
+    edge = {card_id}
+    while edge:
+        found |= edge
+        ids = Dependency.objects.filter(needs_id__in=edge).values_list("card_id", flat=True)
+        edge = set(ids) - found
+    return found | set(Card.objects.filter(failed_by_id=card_id).values_list("pk", flat=True))
 
 
 def unblock(dependents: Sequence[int], *, by: Actor) -> None:

@@ -34,6 +34,8 @@ def _move_within_lane(card: Card, *, by: User, place: Place, op_id: str) -> None
     with transaction.atomic():
         lock_columns({card.column_id, place.column.pk})
         (locked,) = lock_cards([card.pk])
+        if locked.archived_at:
+            raise TransitionError(f"{card.ref} is archived. Restore it first.")
         if locked.column_id != card.column_id:
             raise TransitionError(f"{card.ref} was moved a moment ago. Look again.")
         check_limit(place.column, card=locked)

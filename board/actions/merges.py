@@ -6,7 +6,7 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from board import events
-from board.actions.dependencies import lock_with_dependents, unblock
+from board.actions.dependencies import lock_cards, lock_with_dependents, unblock
 from board.actions.errands import end_errand, queue_errand
 from board.actions.placement import Place, at_end, at_place, column_for
 from board.actions.transitions import transition
@@ -52,7 +52,7 @@ def finish_merge(errand: Errand, *, fence: int, sha: str, delivery: str, by: Act
     """Record that the card's work is on the target branch, and unblock what needs it."""
     card = _card_of(errand)
     with transaction.atomic():
-        dependents = lock_with_dependents(card)
+        dependents = lock_with_dependents(card.pk)
         end_errand(errand, ErrandStatus.DONE, fence=fence, message=delivery)
         column = column_for(card.project, CardStatus.DONE)
         card.refresh_from_db(fields=["status"])
@@ -77,6 +77,7 @@ def refuse_merge(
 ) -> None:
     """Return the card to review: its work conflicts, or the checks failed on the merged tree."""
     with transaction.atomic():
+        lock_cards([_card_of(errand).pk])
         end_errand(errand, ErrandStatus.FAILED, fence=fence, message=reason)
         return_to_review(errand, reason=reason, files=files, by=by)
 

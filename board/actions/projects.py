@@ -10,6 +10,7 @@ from django.db.models.functions import Now
 
 from board import bus, events
 from board.actions.errands import end_errand, queue_errand
+from board.actions.placement import lock_columns
 from board.actions.tokens import hash_token, new_token
 from board.errors import NotAllowed, TransitionError, ValidationError
 from board.events import Actor, publish
@@ -214,6 +215,7 @@ def add_column(project: Project, *, by: User, name: str, lane: Lane) -> Column:
             "A name of at most 60 characters.", fields={"name": "Give it a name."}
         )
     with transaction.atomic():
+        lock_columns(project.columns.values_list("pk", flat=True))
         Project.objects.select_for_update().get(pk=project.pk)
         last = Column.objects.filter(project=project, lane=lane).last()
         position = last.position + 1 if last else Column.objects.filter(project=project).count()

@@ -4,6 +4,7 @@ from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
+from board.actions.dependencies import lock_cards
 from board.actions.merges import return_to_review
 from board.actions.projects import report_fetch_failure
 from board.actions.transitions import transition
@@ -26,6 +27,9 @@ def _reap(errand: Errand) -> bool:
     again = errand.losses + 1 < MAX_LOSSES
     try:
         with transaction.atomic():
+            lock_cards([] if errand.card_id is None else [errand.card_id])
+            if not Errand.objects.filter(pk=errand.pk, lease_until__lt=Now()).exists():
+                return False  # it beat in this moment
             transition(
                 errand,
                 ErrandStatus.QUEUED if again else ErrandStatus.FAILED,
@@ -33,6 +37,7 @@ def _reap(errand: Errand) -> bool:
                 losses=F("losses") + 1,
                 worker=None,
                 lease_until=None,
+                **({} if again else {"message": LOST, "ended_at": Now()}),
             )
             if not again and errand.kind == ErrandKind.FETCH:
                 report_fetch_failure(errand.project_id, LOST)

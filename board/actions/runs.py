@@ -10,6 +10,7 @@ from django.db.models.functions import Now
 
 from board import bus, events, signals
 from board.actions.cards import enter_cancelled, fail_card
+from board.actions.dependencies import lock_cards, lock_with_dependents
 from board.actions.merges import begin_merge
 from board.actions.placement import at_end, column_for
 from board.actions.transitions import transition
@@ -160,7 +161,7 @@ def fail_run(
 ) -> None:
     """End a run that failed, and with it the card. `outcome` may hold evidence, changes, head_sha, summary, remaining."""
     with transaction.atomic():
-        card, run = lock_run(run_id, fence)
+        card, run = lock_run(run_id, fence, with_dependents=True)
         transition(
             run,
             RunStatus.FAILED,
@@ -233,7 +234,7 @@ def reap_runs() -> int:
 def _reap(run_id: int, fence: int) -> bool:
     try:
         with transaction.atomic():
-            card, run = lock_run(run_id, fence)
+            card, run = lock_run(run_id, fence, with_dependents=True)
             if not Run.objects.filter(pk=run_id, fence=fence, lease_until__lt=Now()).exists():
                 return False
             Run.objects.filter(pk=run_id).update(fence=F("fence") + 1, losses=F("losses") + 1)
@@ -269,6 +270,7 @@ def wake_due_runs() -> int:
     for run in due.order_by("not_before")[:100]:
         try:
             with transaction.atomic():
+                lock_cards([run.card_id])
                 make_ready(run, by=Actor.PULLCORD)
         except TransitionError:
             continue
@@ -282,9 +284,14 @@ def make_ready(run: Run, *, by: Actor, reason: str = "") -> None:
     _show(run, by=by, reason=reason)
 
 
-def lock_run(run_id: int, fence: int) -> tuple[Card, Run]:
-    """Lock the card, then return it with the run that `fence` holds, or raise LeaseLost."""
-    card_id = Run.objects.filter(pk=run_id).values_list("card_id", flat=True).first()
+def lock_run(run_id: int, fence: int, *, with_dependents: bool = False) -> tuple[Card, Run]:
+    """Lock the card, then return it with the run that `fence` holds, or raise LeaseLost.
+
+    What may fail the card locks all that fails with it too, since cards are locked in id order.
+    """
+    card_id = Run.objects.values_list("card_id", flat=True).get(pk=run_id)
+    if with_dependents:
+        lock_with_dependents(card_id)
     card = Card.objects.select_for_update(of=("self",)).select_related("project").get(pk=card_id)
     run = get_held(run_id, fence)
     run.card = card
