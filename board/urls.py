@@ -5,6 +5,10 @@ from django.urls import URLPattern, URLResolver, include, path
 from board.views import (
     accounts,
     approvals,
+    boards,
+    card_acts,
+    cards,
+    drawers,
     health,
     me,
     project_settings,
@@ -27,7 +31,23 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("setup/<str:token>/", accounts.set_up, name="setup"),
     path("join/<str:token>/", accounts.join, name="join"),
     path("welcome/", settings.welcome, name="welcome"),
+    path("rehearsal/", projects.rehearse, name="rehearsal"),
     path("projects/new/", projects.create, name="new_project"),
+    path("p/<str:key>/", boards.show, name="board"),
+    path("p/<str:key>/cards/new/", cards.create, name="new_card"),
+    path("p/<str:key>/lanes/<int:column_id>/", boards.lane, name="lane"),
+    path("p/<str:key>/archive/", boards.archive, name="archived"),
+    path("cards/<str:ref>/", cards.show, name="card"),
+    path("cards/<str:ref>/edit/", cards.edit, name="edit_card"),
+    *(
+        path(f"cards/<str:ref>/{tab}/", cards.show, {"tab": tab}, name=f"card_{tab}")
+        for tab in ("run", "changes", "history")
+    ),
+    *(
+        path(f"cards/<str:ref>/{verb}/", card_acts.act, {"verb": verb}, name=f"card_{verb}")
+        for verb in card_acts.ACTS
+    ),
+    path("runs/<int:run_id>/log/", drawers.earlier_log, name="run_log"),
     path("p/<str:key>/settings/", project_settings.edit, name="project_settings"),
     path("p/<str:key>/settings/archive/", project_settings.archive, name="archive_project"),
     path("p/<str:key>/columns/", project_settings.add_column, name="add_column"),

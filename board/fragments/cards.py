@@ -71,7 +71,9 @@ def board_cards(
     if first is not None:
         place = Window(RowNumber(), partition_by=F("column_id"), order_by=F("rank").asc())
         rows = rows.annotate(place=place).filter(place__lte=first)
-    return dress(project, rows.order_by("column_id", "rank"), questions=questions)
+    return dress(
+        project, rows.order_by("column_id", "rank"), questions=questions, is_whole=ids is None
+    )
 
 
 def column_cards(
@@ -106,9 +108,13 @@ def _rows(project: Project) -> QuerySet[Card]:
 
 
 def dress(
-    project: Project, rows: Iterable[Card], *, questions: list[Approval] | None = None
+    project: Project,
+    rows: Iterable[Card],
+    *,
+    questions: list[Approval] | None = None,
+    is_whole: bool = False,
 ) -> list[BoardCard]:
-    """Add to each card what is not in its own row."""
+    """Add to each card what is not in its own row. A whole board holds the cards under way already."""
     found: list[BoardCard] = []
     for card in rows:
         card.project = project
@@ -117,7 +123,7 @@ def dress(
         found.append(BoardCard(card, comments=getattr(card, "said", 0), churn=churn))
     _add_questions(project, found, questions)
     _add_blockers(project, found)
-    _add_shared_files(project, found)
+    _add_shared_files(project, found, is_whole=is_whole)
     return found
 
 
@@ -145,7 +151,7 @@ def _add_blockers(project: Project, found: list[BoardCard]) -> None:
         blocked[card_id].waits_for.append(f"{project.key}-{number}")
 
 
-def _add_shared_files(project: Project, found: list[BoardCard]) -> None:
+def _add_shared_files(project: Project, found: list[BoardCard], *, is_whole: bool) -> None:
     """Say why a queued card is passed over: a card under way names one of its files."""
     waiting = [
         face
@@ -154,8 +160,11 @@ def _add_shared_files(project: Project, found: list[BoardCard]) -> None:
     ]
     if not waiting:
         return
-    busy = list(
-        Card.objects.filter(project=project, status__in=UNDER_WAY).only("number", "files").order_by("pk")
+    busy = sorted(
+        (face.card for face in found if face.card.status in UNDER_WAY)
+        if is_whole
+        else Card.objects.filter(project=project, status__in=UNDER_WAY).only("number", "files"),
+        key=lambda card: card.number,
     )
     for face in waiting:
         for other in busy:

@@ -1,10 +1,12 @@
 """What is wrong with the whole board, above its lanes: repository, model key, workers, sandbox."""
 
 from datetime import timedelta
+from typing import Any
 
 from django.conf import settings
-from django.utils import timezone
+from django.db.models import Exists, Subquery, Value
 from django.template.loader import render_to_string
+from django.utils import timezone
 
 from board.models import Credential, Project, Worker
 
@@ -13,23 +15,26 @@ ALIVE = timedelta(seconds=60)  # a worker that has not been heard of for longer 
 
 def render_notices(project: Project) -> str:
     """Return the notices of the board, `id="notices"`; an empty section if all is well."""
-    alive = list(
-        Worker.objects.filter(
-            stopped_at__isnull=True, heartbeat_at__gt=timezone.now() - ALIVE
-        ).values("host", "sandbox", "sandbox_message")
-    )
-    unboxed = next((worker for worker in alive if worker["sandbox"] == "none"), None)
+    now = _state_of_things(project)
     return render_to_string(
         "boards/_notices.html",
         {
             "project": project,
-            "keyless": not project.is_rehearsal and not has_key(),
-            "workerless": not alive,
-            "unboxed": unboxed,
+            "keyless": not project.is_rehearsal and not now["has_key"],
+            "workerless": not now["has_worker"],
+            "unboxed": now["unboxed"],
+            "why": now["why"],
         },
     ).strip()
 
 
-def has_key() -> bool:
-    """Return whether there is a key to a model, without reading it."""
-    return bool(settings.ANTHROPIC_API_KEY) or Credential.objects.exists()
+def _state_of_things(project: Project) -> dict[str, Any]:
+    """Ask for everything in one query; whether there is a key is seen without reading it."""
+    alive = Worker.objects.filter(stopped_at__isnull=True, heartbeat_at__gt=timezone.now() - ALIVE)
+    unboxed = alive.filter(sandbox="none").order_by("started_at")
+    return Project.objects.values(
+        has_worker=Exists(alive),
+        has_key=Value(value=True) if settings.ANTHROPIC_API_KEY else Exists(Credential.objects.all()),
+        unboxed=Subquery(unboxed.values("host")[:1]),
+        why=Subquery(unboxed.values("sandbox_message")[:1]),
+    ).get(pk=project.pk)

@@ -13,9 +13,9 @@ from board.access import get_card, get_project
 from board.actions import cards
 from board.actions.dependencies import set_dependencies
 from board.errors import BoardError, TransitionError
-from board.events import Actor
 from board.models import Card, Project
-from board.states import CardStatus, Lane, Role
+from board.states import Lane, Role
+from board.templatetags.markup import PRIORITIES
 from board.views.boards import board_context
 from board.views.card_forms import CardText, found_cards, read_form, text_of
 from board.views.drawers import changes_tab, head_of, history_tab, run_tab, task_tab
@@ -118,7 +118,7 @@ def _save(request: HttpRequest, card: Card, text: CardText) -> None:
         present = set(card.dependencies.values_list("needs_id", flat=True))
         cards.edit_card(card, by=user, rev=rev, op_id=op_id, **text.values())
         if {need.pk for need in needs} != present:
-            set_dependencies(card, needs, by=Actor.person(user))
+            set_dependencies(card, needs, by=user)
 
 
 def _form(
@@ -137,9 +137,16 @@ def _form(
         "errors": error.fields if error else {},
         "refusal": error.message if error and not error.fields else "",
         "theirs": theirs,
-        "is_draft": card is None or card.status == CardStatus.BACKLOG,
+        "queue_first": request.GET.get("then") == "queue",
+        "priorities": _priorities(text.priority),
     }
     return _drawer(request, project, context, status=error.status if error else 200)
+
+
+def _priorities(chosen: str) -> list[tuple[str, str]]:
+    """Return what may be chosen; a program may have given a priority beyond urgent, which stays."""
+    known = [(str(value), name) for value, name in PRIORITIES.items()]
+    return known if chosen in dict(known) else [*known, (chosen, chosen)]
 
 
 def _refused(
