@@ -45,7 +45,7 @@ def exact(text: str) -> SafeString:
 
 
 def _seen(character: str) -> str:
-    if character in " \n\t" or character.isascii() and character.isprintable():
+    if character in " \n\t" or (character.isascii() and character.isprintable()):
         return escape(character)
     if unicodedata.category(character) in UNSEEN or character in LOOKS_EMPTY:
         return f'<span class="unseen">&lt;U+{ord(character):04X}&gt;</span>'

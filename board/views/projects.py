@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from board.access import get_project, list_approvals, list_projects
-from board.actions import projects
+from board.actions import projects, rehearsals
 from board.actions.credentials import model_access
 from board.errors import BoardError
 from board.forms import FetchForm, ProjectForm
@@ -70,6 +70,13 @@ def create(request: HttpRequest) -> HttpResponse:
             return redirect(f"/p/{project.key}/")
     status = 422 if form.is_bound else 200
     return render(request, "projects/new.html", {"form": form, "place": "projects"}, status=status)
+
+
+@require_POST
+def rehearse(request: HttpRequest) -> HttpResponse:
+    """Make the person's rehearsal, a sample project with a scripted agent, and show its board."""
+    project = rehearsals.start_rehearsal(by=person(request))
+    return redirect(f"/p/{project.key}/")
 
 
 @require_POST

@@ -1,7 +1,5 @@
 """The installation's settings, and the first steps after the first start. For owners of the installation."""
 
-from importlib.util import find_spec
-
 from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -82,7 +80,6 @@ def _context() -> dict[str, object]:
         "public_url": settings.PUBLIC_URL,
         "data": settings.DATA,
         "slots": settings.WORKER_SLOTS,
-        "has_rehearsal": find_spec("board.actions.rehearsals") is not None,
     }
 
 
