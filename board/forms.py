@@ -104,7 +104,7 @@ class FetchForm(BoardForm):
     repository = forms.CharField(
         max_length=2000,
         required=False,
-        label="Repository",
+        label="Address",
         widget=forms.TextInput(attrs={**MONO, "autocomplete": "off"}),
     )
     create_first_commit = forms.BooleanField(required=False)

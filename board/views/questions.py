@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from board.fragments.questions import call_text, is_short, wants
+from board.fragments.questions import MAX_CHARACTERS, MAX_LINES, call_text, is_short, wants
 from board.models import Approval
 from board.states import ApprovalScope, ApprovalStatus
 
@@ -48,6 +48,7 @@ class Question:
         self.wants = wants(approval)
         self.summary = call_text(approval)
         self.is_short = is_short(approval)
+        self.is_long = len(self.summary) > MAX_CHARACTERS or self.summary.count("\n") >= MAX_LINES
         self.is_open = approval.status == ApprovalStatus.PENDING
 
     @property
