@@ -49,7 +49,7 @@ class Desk:
             self.worktree.path,
             scratch=self.scratch,
             outputs=self.outputs,
-            git=SandboxGit(git.common, git.entry, git.refs, git.logs, git.objects),
+            git=SandboxGit(git.common, git.entry, git.refs, git.logs, git.objects, git.entry_copy),
             level=probe(),
             network=network,
             hidden=self._hidden,

@@ -140,8 +140,9 @@ class Sandbox:
         self._workspace = workspace.resolve()
         self._scratch = scratch.resolve()
         self._outputs = outputs.resolve()
-        self._git = git
         self._level = level or probe()
+        # Without the mounts a commit would go to the shared refs, its objects to private ones.
+        self._git = git if self._level.bwrap else None
         self._network = network
         self._hidden = [path.resolve() for path in hidden]
         self._readable = [path.resolve() for path in readable]
@@ -149,8 +150,8 @@ class Sandbox:
         self._search_path = inherited.get("PATH", os.defpath)
         self._interpreters = interpreter_folders(self._search_path, hidden=self._hidden)
         self._environment = {**self._neutral(inherited), **(extra_env or {})}
-        if git is not None:
-            git.prepare()
+        if self._git is not None:
+            self._git.prepare()
         self._prefix = self._bwrap_arguments() if self._level.bwrap else []
 
     @property

@@ -147,7 +147,8 @@ class PrivateGit:
     """The git folders of one run: the shared ones are read-only, the private ones take its writes.
 
     `common` is the bare repository of the worktree, `entry` its folder `worktrees/<id>`. `refs`
-    and `logs` cover those of `common`; new objects go to `objects`.
+    and `logs` cover those of `common`; new objects go to `objects`. With an `entry_copy` that
+    covers `entry`, nothing that git outside reads is written by the agent.
     """
 
     common: Path
@@ -155,6 +156,7 @@ class PrivateGit:
     refs: Path
     logs: Path
     objects: Path
+    entry_copy: Path | None = None
 
     def prepare(self) -> None:
         """Create what is missing; existing private refs and objects are kept."""
@@ -165,7 +167,7 @@ class PrivateGit:
                 shutil.copytree(shared, private, symlinks=True)
         self.objects.mkdir(parents=True, exist_ok=True)
         # An empty file, read-only in the sandbox, so that nobody can make one with content.
-        (self.entry / "config.worktree").touch()
+        ((self.entry_copy or self.entry) / "config.worktree").touch()
 
     def arguments(self) -> list[str]:
         """The common directory read-only, and over it just what a commit has to write."""
@@ -174,9 +176,10 @@ class PrivateGit:
             arguments += ["--ro-bind", str(store), str(store)]
         # The entries of other cards are hidden, so `worktrees` is replaced by an empty folder.
         arguments += ["--tmpfs", str(self.common / "worktrees")]
-        arguments += ["--bind", str(self.entry), str(self.entry)]
+        entry = self.entry_copy or self.entry
+        arguments += ["--bind", str(entry), str(self.entry)]
         for name in ("commondir", "gitdir", "config.worktree"):
-            arguments += ["--ro-bind", str(self.entry / name), str(self.entry / name)]
+            arguments += ["--ro-bind", str(entry / name), str(self.entry / name)]
         for name, private in (("refs", self.refs), ("logs", self.logs)):
             arguments += ["--bind", str(private), str(self.common / name)]
         return [*arguments, "--bind", str(self.objects), str(self.objects)]

@@ -91,6 +91,8 @@ def advance(checkout: Checkout, *, old: str, new: str) -> None:
     """
     if _is_moved_already(checkout, new):
         return
+    # A file that was only touched, or a whole copied checkout, looks changed until git compares.
+    _in(checkout, "update-index", "-q", "--refresh", ok=(0, 1))
     _in(checkout, "read-tree", "-m", "-u", old, new)
 
 

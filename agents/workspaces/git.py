@@ -72,6 +72,7 @@ _CONFIGURATION = {
     "index.skipHash": "false",
     "core.protectHFS": "true",
     "core.protectNTFS": "true",
+    "core.fsyncMethod": "batch",  # one flush for all objects of a command, not one for each
     "color.ui": "false",
     "diff.noprefix": "false",
     "diff.mnemonicPrefix": "false",

@@ -86,11 +86,14 @@ def remove_remains(clone: Path, path: Path) -> None:
     delete_worktree(clone, path)
 
 
-def leftovers(root: Path) -> list[Leftover]:
-    """All folders among a project's worktrees, also those that only have private parts."""
+def leftovers(root: Path, clone: Path) -> list[Leftover]:
+    """All folders among a project's worktrees, also those that only have private parts.
+
+    The `clone` may lie among them; it is none.
+    """
     if not root.is_dir():
         return []
-    names = {path.name for path in root.iterdir() if not path.name.startswith(".")}
+    names = {path.name for path in root.iterdir() if path != clone and path.name[0] != "."}
     private = root / ".private"
     names |= {path.name for path in private.iterdir()} if private.is_dir() else set()
     return [_leftover(root / name) for name in sorted(names)]

@@ -62,15 +62,15 @@ def commit_all(
     if not worktree.path.is_dir():
         raise WorkspaceError(f"The worktree {worktree.path} is gone.", code="missing_path")
     with holding(worktree.private / "lock", timeout_seconds=CHECKOUT_TIMEOUT_SECONDS):
-        parent = git("rev-parse", worktree.saved_ref, git_dir=worktree.git_dir).line
+        ref = worktree.saved_ref
+        both = git("rev-parse", ref, f"{ref}^{{tree}}", git_dir=worktree.git_dir).line
+        parent, before = both.splitlines()
         skipped = _stage(worktree, parent, never_add)
         tree = _in(worktree, "write-tree").decode().strip()
-        before = git("rev-parse", f"{parent}^{{tree}}", git_dir=worktree.git_dir).line
         if tree == before:
             return Saved(parent, has_changed=False, skipped=skipped)
         sha = commit_tree(worktree.git_dir, tree, [parent], message=message, author=author)
         with locked(worktree.git_dir):
-            ref = worktree.saved_ref
             moved = move_ref(worktree.git_dir, ref, new=sha, old=parent, reason="saved")
         if not moved:
             raise WorkspaceError("The worktree was saved by somebody else.", code="branch_moved")

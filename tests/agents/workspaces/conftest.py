@@ -1,5 +1,6 @@
 """A user's repository, a project's hub and a place for worktrees, all real."""
 
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,16 +58,31 @@ class Place:
         return self.merge(worktree.branch)
 
 
+def place_in(folder: Path) -> Place:
+    """The places of a project below `folder`."""
+    trees = folder / "data/trees"
+    return Place(folder / "source", folder / "data/hub.git", trees / "clone.git", trees)
+
+
 @pytest.fixture
 def empty_place(tmp_path: Path) -> Place:
     """A place without hub."""
-    data = tmp_path / "data"
-    return Place(tmp_path / "source", data / "hub", data / "clone", data / "trees")
+    return place_in(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """A small repository on main, fetched; to be copied."""
+    template = place_in(tmp_path_factory.mktemp("template"))
+    make_repository(template.source)
+    template.fetch()
+    return template
 
 
 @pytest.fixture
-def place(empty_place: Place) -> Place:
+def place(empty_place: Place, template: Place) -> Place:
     """A place with a small repository on main, fetched."""
-    make_repository(empty_place.source)
-    empty_place.fetch()
+    shutil.copytree(template.source, empty_place.source, symlinks=True)
+    shutil.copytree(template.hub, empty_place.hub, symlinks=True)
+    run_git(empty_place.source, "status")  # a copy has other times than its index says
     return empty_place

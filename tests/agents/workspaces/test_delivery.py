@@ -1,5 +1,6 @@
 """Delivery to the user's repository, which must never lose anything of theirs."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,13 @@ def test_a_clean_checkout_follows(place: Place) -> None:
     assert run_git(place.source, "for-each-ref", "refs/pullcord") == ""
     assert "deliver" in run_git(place.source, "reflog", "-1", "main")
     assert send(place, sha).state is DeliveryState.DELIVERED
+
+
+def test_a_checkout_whose_files_were_only_touched_is_clean(place: Place) -> None:
+    sha = place.merge_work("KEY-1-1", NEW)
+    os.utime(place.source / "README.md", (1, 1))
+    assert send(place, sha).state is DeliveryState.DELIVERED
+    assert run_git(place.source, "status", "--porcelain") == ""
 
 
 def test_a_dirty_checkout_is_left_alone_and_told_what_to_do(place: Place) -> None:

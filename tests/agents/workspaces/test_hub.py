@@ -175,7 +175,7 @@ def test_a_fetch_that_was_killed_can_be_repeated(
     source = make_repository(empty_place.source)
     if not is_first:
         empty_place.fetch()
-    (source / "big.bin").write_bytes(os.urandom(15_000_000))
+    (source / "big.bin").write_bytes(os.urandom(6_000_000))
     sha = commit_files(source, {})
     process = subprocess.Popen(
         [sys.executable, "-c", _FETCH, str(empty_place.hub), str(source)],

@@ -55,7 +55,7 @@ def test_work_that_was_taken_over_needs_no_other_ref(place: Place) -> None:
     assert not worktree.path.exists()
     assert not worktree.private.exists()
     assert not worktree.entry.exists()
-    assert leftovers(place.root) == []
+    assert leftovers(place.root, place.clone) == []
     assert "refs/runs" not in run_git(place.clone, "for-each-ref")
 
 
@@ -146,11 +146,11 @@ def test_a_removal_that_was_killed_never_saves_the_rest_as_deletions(place: Plac
     mark_for_removal(worktree)
     (worktree.path / "README.md").unlink()
 
-    (item,) = leftovers(place.root)
+    (item,) = leftovers(place.root, place.clone)
 
     assert item.kind is LeftoverKind.REMAINS
     remove_remains(place.clone, item.path)
-    assert leftovers(place.root) == []
+    assert leftovers(place.root, place.clone) == []
     assert kept(place) == []
 
 
@@ -173,14 +173,14 @@ def test_a_folder_that_was_deleted_by_hand_is_cleaned_up_with_its_work_kept(plac
 
     (ref,) = kept(place)
     assert run_git(place.hub, "show", f"{ref}:x.txt") == "x"
-    assert leftovers(place.root) == []
+    assert leftovers(place.root, place.clone) == []
 
 
 def test_leftovers_say_how_much_room_they_take(place: Place) -> None:
     worktree = place.start()
     (worktree.path / "big").write_bytes(b"x" * 3_000_000)
     commit_files(worktree.path, {})
-    (item,) = leftovers(place.root)
+    (item,) = leftovers(place.root, place.clone)
     assert 3_000_000 < item.size_bytes < 4_000_000
     assert item.worktree == worktree
     assert item.changed_at > 0
