@@ -1,0 +1,126 @@
+"""What the gate knows besides the call: where things are, what people have written or answered."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+MOST_BYTES_READ = 1_000_000  # of a script; what is longer is judged by its beginning
+
+
+class Files(Protocol):
+    """The file system as the gate looks at it."""
+
+    def real(self, path: str) -> str:
+        """The absolute `path` with every link followed that exists; it need not exist."""
+
+    def read(self, path: str) -> bytes | None:
+        """The beginning of a regular file, or None if it cannot be read."""
+
+    def matches(self, pattern: str, *, folder: str, limit: int) -> list[str]:
+        """The paths that the shell would put in place of a pattern; at most `limit` of them."""
+
+
+class RealFiles:
+    """The file system of this machine."""
+
+    def real(self, path: str) -> str:
+        """See Files."""
+        return os.path.realpath(path)
+
+    def read(self, path: str) -> bytes | None:
+        """See Files."""
+        place = Path(path)
+        try:
+            if not place.is_file():
+                return None
+            with place.open("rb") as file:
+                return file.read(MOST_BYTES_READ)
+        except (OSError, ValueError):
+            return None
+
+    def matches(self, pattern: str, *, folder: str, limit: int) -> list[str]:
+        """See Files."""
+        found: list[str] = []
+        base = Path("/") if pattern.startswith("/") else Path(folder)
+        try:
+            for path in base.glob(pattern.lstrip("/") or "."):
+                found.append(str(path))
+                if len(found) >= limit:
+                    break
+        except (OSError, ValueError, NotImplementedError):
+            return found
+        return found
+
+
+@dataclass(frozen=True)
+class Grant:
+    """An answer of a person that lasts: this very call may run again.
+
+    `input` is canonical JSON. `scripts` are the files that the call runs, with their sha256: if
+    one of them has changed, it is another call (rule P1).
+    """
+
+    tool: str
+    input: str
+    scripts: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class CommandPattern:
+    """A rule of a person: these words, and then nothing or, if `open_end`, anything."""
+
+    words: tuple[str, ...]
+    open_end: bool
+
+    def matches(self, argv: tuple[str, ...]) -> bool:
+        """Whether the words of a command are covered."""
+        head = argv[: len(self.words)]
+        return head == self.words and (self.open_end or len(argv) == len(self.words))
+
+    def __str__(self) -> str:
+        return " ".join([*self.words, *(["*"] if self.open_end else [])])
+
+
+@dataclass(frozen=True)
+class TierRules:
+    """One tier of a policy file: patterns for commands, and for paths that are written."""
+
+    commands: tuple[CommandPattern, ...] = ()
+    writes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What people have added to the built-in rules; they may tighten everything, but never allow
+    what is denied."""
+
+    allow: TierRules = TierRules()
+    ask: TierRules = TierRules()
+    deny: TierRules = TierRules()
+
+
+@dataclass(frozen=True)
+class Context:
+    """Everything that `decide` may look at. Paths are absolute; links in them are resolved.
+
+    `repository` is the user's main checkout, `product_paths` are the installation, configuration
+    and data of this product. `exact_commands` are the card's acceptance checks and the project's
+    set-up command, as a person has written them.
+    """
+
+    workspace: Path
+    repository: Path | None = None
+    product_paths: tuple[Path, ...] = ()
+    product_urls: tuple[str, ...] = ()
+    home: Path = Path("/home/agent")
+    scratch: Path = Path("/tmp")  # noqa: S108  the sandbox's own, see agents/sandbox.py
+    sandbox: str = "none"  # `bubblewrap`, `landlock` or `none`
+    exact_commands: frozenset[str] = frozenset()
+    grants: tuple[Grant, ...] = ()
+    rules: Policy = Policy()
+    policy_version: str = ""
+    trusted_servers: frozenset[str] = frozenset()
+    variables: Mapping[str, str] = field(default_factory=dict)  # that a command may rely on
+    files: Files = field(default_factory=RealFiles)

@@ -1,0 +1,48 @@
+"""The gate: one call and what is known about the world in, one verdict out.
+
+The strictest answer wins. The rules and their names: docs/reference/policy.md.
+"""
+
+from collections.abc import Callable
+
+from agents.harness.policy import decide_files, decide_mcp, decide_shell
+from agents.harness.policy.context import Context
+from agents.harness.policy.digest import digest, facts, grant_for
+from agents.harness.policy.findings import Finding
+from agents.harness.policy.opinions import Opinion
+from agents.harness.ports import Tier, ToolCall, Verdict
+
+_JUDGES: dict[str, Callable[[ToolCall, Context], Opinion]] = {
+    "bash": decide_shell.judge,
+    "read_file": decide_files.judge_reading,
+    "list_files": decide_files.judge_reading,
+    "glob": decide_files.judge_searching,
+    "grep": decide_files.judge_searching,
+    "write_file": decide_files.judge_writing,
+    "edit_file": decide_files.judge_writing,
+    "mcp": decide_mcp.judge,
+}
+_HARMLESS = frozenset({"todo_write", "report_result"})  # they touch nothing but the run itself
+_NETWORK_TOOLS = frozenset({"web_fetch", "web_search"})
+
+
+def decide(call: ToolCall, context: Context) -> Verdict:
+    """What the policy says about `call` as things are at this moment."""
+    opinion = _opinion(call, context)
+    known = facts(context, paths=opinion.paths, scripts=opinion.scripts)
+    tier, rule = opinion.tier, opinion.rule
+    reasons = tuple(dict.fromkeys(finding.reason for finding in opinion.findings))
+    if tier is Tier.ASK and grant_for(call, known) in context.grants:
+        tier, rule = Tier.ALLOW, "grant"
+        reasons = ("A person has allowed this very call before.", *reasons)
+    return Verdict(tier, rule, reasons, digest(call, known), known, tuple(opinion.effects))
+
+
+def _opinion(call: ToolCall, context: Context) -> Opinion:
+    if call.tool in _HARMLESS:
+        return Opinion(Tier.ALLOW, [Finding("L1", "Touches nothing but the run itself")])
+    if call.tool in _JUDGES:
+        return _JUDGES[call.tool](call, context)
+    if call.tool in _NETWORK_TOOLS:
+        return Opinion(Tier.ASK, [Finding("A1", "Connects to another machine")])
+    return Opinion(Tier.ASK, [Finding("A14", f"Uses a tool that is not known ({call.tool})")])

@@ -1,0 +1,190 @@
+"""Judges the calls of the file and search tools, by the real place of their paths."""
+
+import fnmatch
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from agents.harness.policy import denies, files
+from agents.harness.policy.context import Context
+from agents.harness.policy.findings import Finding
+from agents.harness.policy.opinions import Opinion, strictest
+from agents.harness.policy.programs import allowing_rule
+from agents.harness.policy.programs_paths import Refused
+from agents.harness.policy.simple import NotUnderstoodError, read_simple
+from agents.harness.ports import Tier, ToolCall
+
+_OUTPUT_SCHEME = "output://"
+_MANIFEST = "package.json"
+_LIFE_CYCLE = re.compile(
+    r"(?:pre|post)(?:install|uninstall|publish|pack|prepare|version|test)|install|prepare"
+    r"|prepublish(?:Only)?|prepack|dependencies"
+)
+_PAIR = re.compile(r'"([\w:.-]+)"\s*:\s*"((?:[^"\\]|\\.)*)"')
+_VERSION = re.compile(r"[\^~<>=]*\d[\w.*+-]*|\*|latest|workspace:.*|file:.*")
+_SHELL_FILE = re.compile(r".*\.(?:ba|z|k)?sh|makefile|gnumakefile|justfile|.*\.mk|taskfile\.ya?ml")
+_CODE_FILE = re.compile(r".*\.(?:py|pyw|js|mjs|cjs|ts|mts|cts|jsx|tsx|rb|pl|php|lua)")
+_RECIPE_PREFIX = re.compile(r"^\t[@+-]*", re.MULTILINE)
+
+
+def judge_reading(call: ToolCall, context: Context) -> Opinion:
+    """read_file and list_files; a list shows only names."""
+    text = str(call.input.get("path", ""))
+    if text.startswith(_OUTPUT_SCHEME):
+        return Opinion(Tier.ALLOW, [Finding("L1", "Reads a result of this run")])
+    path = files.real(context, text)
+    finding = _reading(context, path, shown=text, metadata_only=call.tool == "list_files")
+    return Opinion(strictest([finding]), [finding], paths=[(text, path)])
+
+
+def _reading(context: Context, path: str, *, shown: str, metadata_only: bool = False) -> Finding:
+    if files.is_environment(path):
+        return Finding("D5", f"Reads the environment of a process ({shown})")
+    if files.is_product_data(context, path) and not metadata_only:
+        return Finding("D5", f"Reads secrets or data of this product ({shown})")
+    if files.is_secret(path) and not metadata_only:
+        return Finding("A12", f"Reads a file that may hold secrets ({shown})")
+    if files.is_readable(context, path):
+        return Finding("L1" if files.is_inside(context, path) else "L6", "Only reads")
+    return Finding("A13", f"Reads outside the workspace ({shown})")
+
+
+def judge_searching(call: ToolCall, context: Context) -> Opinion:
+    """glob and grep; the tools themselves leave out secrets and what is outside."""
+    text = str(call.input.get("path", "."))
+    path = files.real(context, text)
+    finding = _reading(context, path, shown=text)
+    return Opinion(strictest([finding]), [finding], paths=[(text, path)])
+
+
+def judge_writing(call: ToolCall, context: Context) -> Opinion:
+    """write_file and edit_file: the place, and the content if it is something that will be run."""
+    text = str(call.input.get("path", ""))
+    path = files.real(context, text)
+    findings = [*_place(context, path), *_by_people(context, path)]
+    if not findings:
+        content = str(call.input.get("content", call.input.get("new", "")))
+        findings = list(_content(context, call, path, content))
+    if not findings:
+        findings = [Finding("L2", "Changes a file in the workspace")]
+    findings.sort(key=lambda finding: "DACPpL".index(finding.rule[0]))
+    tier = strictest(findings)
+    if any(finding.rule == "policy" for finding in findings):
+        tier = max(tier, _tier_of_people(context, path), key=[*Tier].index)
+    return Opinion(tier, findings, paths=[(text, path)])
+
+
+def _place(context: Context, path: str) -> Iterator[Finding]:
+    if files.is_policy(context, path):
+        yield Finding("D4", f"Changes the policy ({path})")
+    elif files.is_product(context, path):
+        yield Finding("D4", f"Changes files of this product ({path})")
+    elif files.is_persistence(path):
+        yield Finding("D7", f"Leaves a back door ({path})")
+    elif files.is_device(path):
+        yield Finding("D2", f"Writes to the device {path}")
+    elif files.is_kernel(path):
+        yield Finding("D3", f"Changes a setting of the kernel ({path})")
+    elif not files.is_inside(context, path):
+        yield Finding("A4", f"Writes outside the workspace ({path})")
+    elif files.is_protected(context, path):
+        yield Finding("A5", f"Changes a protected file ({path})")
+    elif files.is_secret(path):
+        yield Finding("A12", f"Writes a file that may hold secrets ({path})")
+
+
+def _by_people(context: Context, path: str) -> Iterator[Finding]:
+    if _tier_of_people(context, path) is not Tier.ALLOW:
+        yield Finding("policy", "The policy of this installation has a rule for this file")
+
+
+def _tier_of_people(context: Context, path: str) -> Tier:
+    workspace = str(context.workspace)
+    relative = path[len(workspace) + 1 :] if files.is_below(path, workspace) else path
+    for tier, rules in ((Tier.DENY, context.rules.deny), (Tier.ASK, context.rules.ask)):
+        if any(fnmatch.fnmatchcase(relative, pattern) for pattern in rules.writes):
+            return tier
+    return Tier.ALLOW
+
+
+def _content(context: Context, call: ToolCall, path: str, content: str) -> Iterator[Finding]:
+    """Rule C1, and the commands that a change brings into a build manifest (A5)."""
+    name = path.rpartition("/")[2].casefold()
+    if name == _MANIFEST:
+        yield from _manifest(context, call, path, content)
+    first_line = content.partition("\n")[0]
+    found: list[Finding] = []
+    if _SHELL_FILE.fullmatch(name) or re.match(r"#!.*\b(?:ba|da|z|k|a)?sh\b", first_line):
+        text = _RECIPE_PREFIX.sub("", content)
+        found = list(denies.judge(context, text).findings)
+    elif _CODE_FILE.fullmatch(name) or first_line.startswith("#!"):
+        python = name.endswith((".py", ".pyw")) or "python" in first_line
+        found = list(denies.judge_code(context, content, python=python, inline=False))
+    elif name in ("tox.ini", "setup.cfg", "pyproject.toml"):
+        lines = [line.partition("=")[2] or line for line in content.splitlines()]
+        found = list(denies.judge(context, "\n".join(lines)).findings)
+    for finding in found:
+        yield Finding("C1", f"Brings code that is denied when it runs: {finding.reason}")
+
+
+def _manifest(context: Context, call: ToolCall, path: str, content: str) -> Iterator[Finding]:
+    for key, command in _new_scripts(context, call, path, content):
+        if _LIFE_CYCLE.fullmatch(key):
+            yield Finding("A5", f"Adds a script that runs by itself ({key})")
+        elif not _is_harmless_script(context, command):
+            yield Finding("A5", f"Changes what `npm run {key}` runs ({command[:80]})")
+
+
+def _new_scripts(
+    context: Context, call: ToolCall, path: str, content: str
+) -> Iterator[tuple[str, str]]:
+    """The scripts that are new or other than before."""
+    before = (context.files.read(path) or b"").decode("utf-8", "replace")
+    after = content
+    if call.tool == "edit_file" and before:
+        after = before.replace(str(call.input.get("old", "")), content)
+    old, new = _scripts(before), _scripts(after)
+    if new is None:  # a fragment of a file that is not there to be looked at
+        for key, value in _PAIR.findall(content):
+            if value and not _VERSION.fullmatch(value):
+                yield key, _unescaped(value)
+        return
+    for key, value in new.items():
+        if value and (old or {}).get(key) != value:
+            yield key, value
+
+
+def _scripts(text: str) -> dict[str, str] | None:
+    """The scripts of a manifest; None if it does not parse."""
+    try:
+        whole: Any = json.loads(text)
+    except ValueError:
+        return None
+    scripts = whole.get("scripts", {}) if isinstance(whole, dict) else {}
+    if not isinstance(scripts, dict):
+        return None
+    return {str(key): str(value) for key, value in scripts.items()}
+
+
+def _unescaped(value: str) -> str:
+    try:
+        return str(json.loads(f'"{value}"'))
+    except ValueError:
+        return value
+
+
+def _is_harmless_script(context: Context, command: str) -> bool:
+    """Whether each part would run without a question; npm finds the tools that npx finds."""
+    return all(
+        _is_allowed(context, part) or _is_allowed(context, f"npx {part}")
+        for part in command.split("&&")
+    )
+
+
+def _is_allowed(context: Context, text: str) -> bool:
+    try:
+        allowing_rule(context, read_simple(text))
+    except (NotUnderstoodError, Refused):
+        return False
+    return True

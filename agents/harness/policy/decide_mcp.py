@@ -1,0 +1,64 @@
+"""Judges a call of a tool that a server outside provides (MCP)."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from agents.harness.policy import denies, files
+from agents.harness.policy.context import Context
+from agents.harness.policy.findings import Finding
+from agents.harness.policy.opinions import Opinion, strictest
+from agents.harness.ports import Tier, ToolCall
+
+_COMMAND_FIELDS = frozenset({"command", "cmd", "script", "code", "shell"})
+
+
+def judge(call: ToolCall, context: Context) -> Opinion:
+    """L8 if the server is trusted, the tool only reads, and its arguments raise no objection."""
+    arguments = call.input.get("arguments", {})
+    findings = list(_objections(context, arguments))
+    if findings:
+        findings.sort(key=lambda finding: "DACL".index(finding.rule[0]))
+        return Opinion(strictest(findings), findings)
+    hints = call.input.get("annotations", {})
+    server, tool = call.input.get("server", ""), call.input.get("tool", "")
+    if server not in context.trusted_servers:
+        return _ask(f"Uses a server that nobody has marked as trusted ({server})")
+    if hints.get("readOnlyHint") is not True or hints.get("destructiveHint") is True:
+        return _ask(f"Uses a tool that may change something ({server}: {tool})")
+    return Opinion(Tier.ALLOW, [Finding("L8", "Only reads, by a trusted server")])
+
+
+def _ask(reason: str) -> Opinion:
+    return Opinion(Tier.ASK, [Finding("A14", reason)])
+
+
+def _objections(context: Context, arguments: Any) -> Iterator[Finding]:
+    for name, text in _strings("", arguments):
+        if name in _COMMAND_FIELDS:
+            yield Finding("A14", "Runs a command on a server")
+            yield from denies.judge(context, text).findings
+        elif text.startswith(("/", "~", "./", "../")) and "\n" not in text:
+            yield from _path(context, text)
+
+
+def _path(context: Context, text: str) -> Iterator[Finding]:
+    path = files.real(context, text)
+    if files.is_product_data(context, path) or files.is_environment(path):
+        yield Finding("D5", f"Reads secrets or data of this product ({text})")
+    elif files.is_policy(context, path):
+        yield Finding("A14", f"Touches the policy ({text})")
+    elif files.is_secret(path):
+        yield Finding("A12", f"Touches a file that may hold secrets ({text})")
+    elif not files.is_readable(context, path):
+        yield Finding("A13", f"Touches a file outside the workspace ({text})")
+
+
+def _strings(name: str, value: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        yield name, value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _strings(str(key), item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _strings(name, item)

@@ -1,0 +1,140 @@
+"""The rules that nothing softens (D1 to D7), applied to every command that can be recognised."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from agents.harness.policy import denies_host, denies_product, denies_theft, network
+from agents.harness.policy.code import INTERPRETERS, Signs, signs_in
+from agents.harness.policy.commands import Command, Word
+from agents.harness.policy.context import Context
+from agents.harness.policy.findings import Finding
+from agents.harness.policy.shell import read
+from agents.harness.policy.wrappers import SHELLS, standard_input, unwrapped
+
+_MOST_SCRIPTS = 3  # that run each other
+_FORK_BOMB = Finding("D3", "Multiplies itself until the machine stands still")
+
+_RULES: tuple[Callable[[Context, Command], Iterator[Finding]], ...] = (
+    *denies_host.RULES,
+    *denies_product.RULES,
+    *denies_theft.RULES,
+)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What the loose reading found in a text: the commands, and what must be denied."""
+
+    commands: tuple[Command, ...]
+    findings: tuple[Finding, ...]
+
+
+def judge(context: Context, text: str, *, cwd: str | None = None, scripts: int = 0) -> Judged:
+    """All recognisable commands of `text`, and all D-rules that they break."""
+    commands = tuple(unwrapped(context, read(context, text, cwd=cwd).commands))
+    findings: list[Finding] = []
+    for command in commands:
+        if command.multiplies:
+            findings.append(_FORK_BOMB)
+        for rule in _RULES:
+            findings += rule(context, command)
+        findings += _inline_code(context, command)
+        if scripts < _MOST_SCRIPTS:
+            findings += _script(context, command, scripts)
+    findings += denies_theft.in_the_whole(context, commands)
+    return Judged(commands, tuple(dict.fromkeys(findings)))
+
+
+def _inline_code(context: Context, command: Command) -> Iterator[Finding]:
+    """Program text in an argument, or on the standard input of an interpreter."""
+    language = re.sub(r"[\d.]+$", "", command.name)
+    if language not in INTERPRETERS:
+        return
+    texts = [
+        command.arguments[at + 1]
+        for at, argument in enumerate(command.arguments[:-1])
+        if argument in INTERPRETERS[language]
+    ]
+    if not texts and (text := standard_input(command)):
+        texts = [text]
+    for text in texts:
+        yield from judge_code(context, text, python=language == "python", cwd=command.cwd)
+
+
+def judge_code(
+    context: Context, text: str, *, python: bool, cwd: str | None = None, inline: bool = True
+) -> Iterator[Finding]:
+    """D-rules that a program text breaks. `inline` text runs at once, a file maybe later."""
+    signs = signs_in(text, python=python)
+    if signs.fork_bomb and inline:
+        yield _FORK_BOMB
+    if signs.reverse_shell and inline:
+        yield Finding("D7", "Gives another machine a shell here")
+    for shell_text in signs.shell_texts:
+        yield from judge(context, shell_text, cwd=cwd, scripts=_MOST_SCRIPTS).findings
+    for command in _as_commands(signs, cwd):
+        for rule in _RULES:
+            yield from rule(context, command)
+    if inline:
+        yield from denies_product.in_code(context, text, signs.strings, cwd)
+        for host, port in network.addresses_in(text):
+            if network.is_product(context, host, port):
+                yield Finding("D4", "Calls this product's own address")
+
+
+def _as_commands(signs: Signs, cwd: str | None) -> Iterator[Command]:
+    for words in signs.argument_lists:
+        yield Command([Word(word) for word in words], cwd=cwd)
+    for path in signs.removed:
+        yield Command([Word(word) for word in ("rm", "-rf", path)], cwd=cwd)
+
+
+def _script(context: Context, command: Command, scripts: int) -> Iterator[Finding]:
+    """Rule C2: a script is judged by its content at this moment."""
+    path = script_of(context, command)
+    if path is None:
+        return
+    content = context.files.read(path)
+    if content is None or b"\0" in content:
+        return
+    text = content.decode("utf-8", "replace")
+    first = text.partition("\n")[0]
+    if command.name in SHELLS or command.name in (".", "source") or _is_shell(first, path):
+        yield from judge(context, text, cwd=command.cwd, scripts=scripts + 1).findings
+    else:
+        python = command.name.startswith("python") or "python" in first
+        yield from judge_code(context, text, python=python, cwd=command.cwd, inline=False)
+
+
+def _is_shell(first_line: str, path: str) -> bool:
+    if first_line.startswith("#!"):
+        return re.search(r"\b(?:ba|da|z|k|a)?sh\b", first_line) is not None
+    return path.endswith((".sh", ".bash"))
+
+
+def script_of(context: Context, command: Command) -> str | None:
+    """The real path of the file whose text the command runs, if there is one."""
+    name = command.name
+    if not command.words or not command.words[0].known:
+        return None
+    language = re.sub(r"[\d.]+$", "", name)
+    if name in (".", "source") or name in SHELLS or language in INTERPRETERS:
+        word = _first_plain(command)
+    elif "/" in command.words[0].text:
+        word = command.words[0]
+    else:
+        return None
+    if word is None or not word.known or not word.text:
+        return None
+    return denies_host.place(context, word.text, command)
+
+
+def _first_plain(command: Command) -> Word | None:
+    """The first argument that is no option; None if the program text is given directly."""
+    for word in command.words[1:]:
+        if not word.text.startswith(("-", "+")):
+            return word
+        if re.fullmatch(r"-\w*[ceEmrp]", word.text) or word.text in ("--eval", "--print"):
+            return None
+    return None

@@ -1,0 +1,208 @@
+"""Rules D1, D2, D3, D6: the host must survive, and stay outside."""
+
+import re
+from collections.abc import Callable, Iterator
+
+from agents.harness.policy import files, targets
+from agents.harness.policy.commands import Command, Word
+from agents.harness.policy.context import Context
+from agents.harness.policy.findings import Finding
+import itertools
+
+_REMOVING = frozenset({"rm", "shred", "srm", "wipe", "unlink", "rmdir"})
+_MODES = frozenset({"chmod", "chown", "chgrp", "setfacl", "chattr"})
+_FIND_FILTERS = re.compile(
+    r"-i?(?:name|path|wholename|regex|lname)$|-(?:empty|[cma]min|[cma]time|size)$"
+)
+_FILE_SYSTEM_TOOLS = re.compile(
+    r"mkfs(?:\..+)?|mkswap|mke2fs|wipefs|blkdiscard|badblocks|fdisk|sfdisk|cfdisk|gdisk|sgdisk"
+    r"|parted|pvcreate|pvremove|vgremove|lvremove|mdadm|cryptsetup|hdparm|nvme"
+)
+_POWER = frozenset({"shutdown", "reboot", "halt", "poweroff", "kexec"})
+_POWER_WORDS = frozenset(
+    [
+        "poweroff",
+        "reboot",
+        "halt",
+        "kexec",
+        "suspend",
+        "hibernate",
+        "rescue",
+        "emergency",
+        "isolate",
+        "soft-reboot",
+    ]
+)
+_MODULES = frozenset({"insmod", "modprobe", "rmmod"})
+_CONTAINERS = frozenset({"docker", "podman", "nerdctl"})
+_MOUNT = re.compile(r"(?:-v|--volume|--mount)(?:=|$)|-v.")
+_HOST_SPACES = re.compile(r"--(?:net|network|pid|ipc|uts|userns|cgroupns)(?:=|\s)host")
+_SYSTEM_MOUNTS = (
+    "/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/boot", "/dev", "/proc", "/sys", "/var",
+    "/root", "/run", "/home",
+)  # fmt: skip
+
+
+def place(context: Context, text: str, command: Command) -> str:
+    """The real path that a word means; a pattern for everything in a folder means the folder."""
+    path = files.absolute(text, cwd=command.cwd or str(context.workspace), home=str(context.home))
+    folder, _, last = path.rpartition("/")
+    if last in ("*", ".*", "**", "{*,.*}", "*.*"):
+        path = folder or "/"
+    return context.files.real(path)
+
+
+def _plain(command: Command) -> list[Word]:
+    return [word for word in command.words[1:] if not word.text.startswith("-") and word.known]
+
+
+def _options(command: Command) -> list[str]:
+    return [word.text for word in command.words[1:] if word.text.startswith("-")]
+
+
+def _has_letter(command: Command, letters: str, *words: str) -> bool:
+    return any(
+        option in words or (not option.startswith("--") and set(letters) & set(option[1:]))
+        for option in _options(command)
+    )
+
+
+def destroys(context: Context, command: Command) -> Iterator[Finding]:
+    """D1: removing, moving or changing the rights of what is vital."""
+    for text, verb in _destroyed(command):
+        path = place(context, text, command)
+        if text and files.is_vital(context, path):
+            yield Finding("D1", f"{verb} {path}, which the machine or the repository lives from")
+
+
+def _destroyed(command: Command) -> Iterator[tuple[str, str]]:
+    name, plain = command.name, _plain(command)
+    if name in _REMOVING:
+        if name != "rm" or _has_letter(command, "rR", "--recursive"):
+            yield from ((word.text, "Removes") for word in plain)
+    elif name in _MODES:
+        yield from ((word.text, "Changes the rights of") for word in plain[1:])
+    elif name == "mv":
+        yield from ((word.text, "Moves") for word in plain[:-1])
+    elif name == "find":
+        yield from _found(command, plain)
+    elif name == "rsync" and any(option.startswith("--del") for option in _options(command)):
+        yield from ((word.text, "Empties") for word in plain[-1:] if ":" not in word.text)
+    elif name == "dd":
+        yield from ((word.text[3:], "Overwrites") for word in plain if word.text.startswith("of=/"))
+
+
+def _found(command: Command, plain: list[Word]) -> Iterator[tuple[str, str]]:
+    arguments = command.arguments
+    removes = "-delete" in arguments or any(
+        argument in ("-exec", "-execdir") and following.rpartition("/")[2] in ("rm", "shred")
+        for argument, following in itertools.pairwise(arguments)
+    )
+    changes = any(following in _MODES for following in arguments) and "-exec" in arguments
+    if (removes or changes) and not any(_FIND_FILTERS.match(option) for option in arguments):
+        starts = []
+        for word in command.words[1:]:
+            if word.text.startswith(("-", "(", "!")) and word.text not in ("-H", "-L", "-P"):
+                break
+            starts.append(word)
+        del plain
+        verb = "Removes everything below" if removes else "Changes the rights below"
+        yield from ((word.text, verb) for word in starts if word.known)
+
+
+def devices(context: Context, command: Command) -> Iterator[Finding]:
+    """D2: block devices and file systems."""
+    for path in targets.written(context, command):
+        if files.is_device(path):
+            yield Finding("D2", f"Writes to the device {path}")
+    if _FILE_SYSTEM_TOOLS.fullmatch(command.name) and "-l" not in command.arguments:
+        for word in _plain(command):
+            if place(context, word.text, command).startswith("/dev/"):
+                yield Finding("D2", f"Changes the file system or partitions of {word.text}")
+
+
+def takes_down(context: Context, command: Command) -> Iterator[Finding]:
+    """D3: power, signals to everybody, the kernel's settings."""
+    name, arguments = command.name, command.arguments
+    if name in _POWER and "--help" not in arguments:
+        yield Finding("D3", f"Stops or restarts the machine ({name})")
+    elif name in ("init", "telinit") and set(arguments) & set("0123456sS"):
+        yield Finding("D3", "Changes the run level of the machine")
+    elif name in ("systemctl", "loginctl") and _POWER_WORDS.intersection(arguments):
+        yield Finding("D3", "Stops or restarts the machine (systemctl)")
+    elif (
+        name == "kill"
+        and _signals_everybody(arguments)
+        or name == "killall5"
+        or (name in ("pkill", "killall") and _matches_everybody(arguments))
+    ):
+        yield Finding("D3", "Sends a signal to every process")
+    elif name == "sysctl" and any(a in ("-w", "-p", "--system") or "=" in a for a in arguments):
+        yield Finding("D3", "Changes settings of the kernel (sysctl)")
+    for path in targets.written(context, command):
+        if files.is_kernel(path):
+            yield Finding("D3", f"Changes a setting of the kernel ({path})")
+
+
+def _signals_everybody(arguments: list[str]) -> bool:
+    """`-1` is a process id (everybody) once a signal has been named before it."""
+    rest = list(arguments)
+    if rest[:1] == ["-s"] or rest[:1] == ["-n"]:
+        rest = rest[2:]
+    elif rest[:1] and re.fullmatch(r"-(?:\d+|[A-Z]\w*|[a-z]\w*)", rest[0]):
+        rest = rest[1:]
+    return "-1" in rest
+
+
+def _matches_everybody(arguments: list[str]) -> bool:
+    plain = [argument for argument in arguments if not argument.startswith("-")]
+    return any(pattern in ("", ".", ".*", "^", "[^x]") for pattern in plain)
+
+
+def leaves(context: Context, command: Command) -> Iterator[Finding]:
+    """D6: ways out of the sandbox."""
+    name, arguments = command.name, command.arguments
+    if name == "nsenter":
+        yield Finding("D6", "Enters the host's namespaces (nsenter)")
+    elif name in _MODULES:
+        yield Finding("D6", f"Loads or removes a module of the kernel ({name})")
+    elif name in _CONTAINERS:
+        line = " ".join(arguments)
+        if "--privileged" in arguments or "--privileged=true" in arguments:
+            yield Finding("D6", "Starts a container with all rights on the host (--privileged)")
+        if _HOST_SPACES.search(line):
+            yield Finding("D6", "Starts a container in the host's namespaces")
+        for source in _mounted(arguments):
+            if _is_host_mount(context, source, command):
+                yield Finding("D6", f"Gives a container the host's {source}")
+
+
+def _mounted(arguments: list[str]) -> Iterator[str]:
+    for at, argument in enumerate(arguments):
+        if not _MOUNT.match(argument):
+            continue
+        _, equals, value = argument.partition("=")
+        if not equals:
+            glued = argument[2:] if argument.startswith("-v") and argument != "-v" else ""
+            value = glued or "".join(arguments[at + 1 : at + 2])
+        match = re.search(r"(?:^|,)(?:source|src)=([^,]+)", value)
+        yield match[1] if match else value.partition(":")[0]
+
+
+def _is_host_mount(context: Context, source: str, command: Command) -> bool:
+    if not source.startswith(("/", "~")):
+        return False
+    path = place(context, source, command)
+    if path.endswith((".sock", ".socket")):
+        return True
+    if files.is_inside(context, path):
+        return False
+    return path == "/" or any(files.is_below(path, folder) for folder in _SYSTEM_MOUNTS)
+
+
+RULES: tuple[Callable[[Context, Command], Iterator[Finding]], ...] = (
+    destroys,
+    devices,
+    takes_down,
+    leaves,
+)

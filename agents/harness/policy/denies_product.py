@@ -1,0 +1,151 @@
+"""Rules D4 and D5: the gate stays on, and the product keeps its secrets."""
+
+import re
+from collections.abc import Callable, Iterator
+
+from agents.harness.policy import files, network, targets
+from agents.harness.policy.commands import Command
+from agents.harness.policy.context import Context
+from agents.harness.policy.findings import Finding
+
+SECRET_VARIABLES = re.compile(
+    r"ANTHROPIC_(?:API_KEY|AUTH_TOKEN)|SECRET_KEY|DATABASE_URL|REDIS_URL|PULLCORD_\w*"
+)
+_RESERVED = "PULLCORD_"
+_OWN_PROCESSES = re.compile(r"pullcord|manage\.py[ .]+up|board\.asgi|celery.*-A[ .]*board")
+_STOPPING = frozenset(
+    {"stop", "restart", "kill", "disable", "mask", "reload", "try-restart", "reset-failed"}
+)
+_CODE_ENVIRONMENT = re.compile(r"environ|getenv|\bENV\b|process\.env|%ENV|\$_ENV|\$_SERVER")
+_CODE_WRITES = re.compile(
+    r"write|open\s*\([^)]*['\"][wax+]|unlink|remove|rename|copy|move|truncate|rmtree|rmSync|chmod"
+)
+
+# Agents, and what switches off their own safeguards.
+_AGENTS: dict[str, re.Pattern[str]] = {
+    "claude": re.compile(r"--dangerously-skip-permissions|bypassPermissions|allow-dangerously"),
+    "codex": re.compile(
+        r"--dangerously-bypass|--yolo|danger-full-access|sandbox_mode=.?danger|-a never"
+        r"|--ask-for-approval[= ]never"
+    ),
+    "gemini": re.compile(r"--yolo|(?:^| )-\w*y\b|--approval-mode[= ]yolo"),
+    "qwen": re.compile(r"--yolo|(?:^| )-\w*y\b|--approval-mode[= ]yolo"),
+    "aider": re.compile(r"--yes-always|--yes\b"),
+    "cursor-agent": re.compile(r"--force|--yolo|(?:^| )-f\b"),
+    "copilot": re.compile(r"--allow-all|--yolo"),
+    "amp": re.compile(r"--dangerously-allow-all"),
+    "crush": re.compile(r"--yolo|(?:^| )-y\b"),
+    "opencode": re.compile(r"--dangerously|--yolo"),
+    "droid": re.compile(r"--skip-permissions-unsafe"),
+    "goose": re.compile(r"GOOSE_MODE=auto"),
+    "cline": re.compile(r"--yolo|(?:^| )-y\b"),
+}
+
+
+def changes_the_gate(context: Context, command: Command) -> Iterator[Finding]:
+    """D4: the policy, the product's files, its processes, its address, its variables."""
+    for path in targets.written(context, command):
+        if files.is_policy(context, path):
+            yield Finding("D4", f"Changes the policy ({path})")
+        elif files.is_product(context, path):
+            yield Finding("D4", f"Changes files of this product ({path})")
+    line = " ".join(command.argv)
+    if command.name in ("pkill", "killall", "pgrep", "systemctl", "service", "supervisorctl"):
+        stops = command.name in ("pkill", "killall") or _STOPPING.intersection(command.arguments)
+        if stops and _OWN_PROCESSES.search(line):
+            yield Finding("D4", "Stops processes of this product")
+    if network.is_client(command) or any("/dev/" in one.target.text
+                                         for one in command.redirections):  # fmt: skip
+        for host, port in network.addresses(command):
+            if network.is_product(context, host, port):
+                yield Finding("D4", "Calls this product's own address")
+    if command.name in _AGENTS and _AGENTS[command.name].search(" ".join(command.arguments)):
+        yield Finding("D4", f"Starts another agent without its safeguards ({command.name})")
+
+
+def sets_own_variables(_context: Context, command: Command) -> Iterator[Finding]:
+    """D4: variables that are reserved for the product."""
+    names = [name for name, _ in command.assignments]
+    if command.name in ("export", "declare", "typeset", "readonly", "local", "read", "unset"):
+        names += command.arguments
+    if command.name == "printf" and command.arguments[:1] == ["-v"]:
+        names += command.arguments[1:2]
+    for name in names:
+        if name.startswith(_RESERVED):
+            yield Finding("D4", f"Sets a variable of this product ({name.partition('=')[0]})")
+
+
+def reads_product_secrets(context: Context, command: Command) -> Iterator[Finding]:
+    """D5: key and data files, secret variables, environments of processes."""
+    for word in [*command.words, *(one.target for one in command.redirections)]:
+        for name in word.names:
+            if SECRET_VARIABLES.fullmatch(name):
+                yield Finding("D5", f"Uses a secret of this product (${name})")
+    yield from _named_variables(command)
+    if command.name not in ("echo", "printf", "ls", "stat", "test", "["):
+        for text in _paths(command):
+            path = files.real(context, text, cwd=command.cwd)
+            if files.is_environment(path) or re.match(r"/proc/\*/environ", text):
+                yield Finding("D5", f"Reads the environment of a process ({text})")
+            elif files.is_product_data(context, path):
+                yield Finding("D5", f"Reads secrets or data of this product ({text})")
+
+
+def _named_variables(command: Command) -> Iterator[Finding]:
+    if command.name == "printenv":
+        for name in command.arguments:
+            if SECRET_VARIABLES.fullmatch(name):
+                yield Finding("D5", f"Prints a secret of this product ({name})")
+    elif command.name == "ps" and any(
+        "e" in argument for argument in command.arguments if re.fullmatch(r"[a-z]+", argument)
+    ):
+        yield Finding("D5", "Shows the environment of other processes (ps e)")
+    elif command.name in ("grep", "egrep", "rg", "awk", "sed") and command.upstream is not None:
+        lists = command.upstream.name in ("env", "printenv", "set", "export", "declare")
+        if lists and any(SECRET_VARIABLES.search(argument) for argument in command.arguments):
+            yield Finding("D5", "Prints a secret of this product")
+
+
+def _paths(command: Command) -> Iterator[str]:
+    """The words, and the parts of words, that may be paths."""
+    words = [*command.words[1:], *(one.target for one in command.redirections)]
+    for word in words:
+        text = word.text
+        if not text or "\n" in text:
+            continue
+        yield text
+        for mark in ("=", "@", ":"):
+            if mark in text:
+                yield text.rpartition(mark)[2] or text
+                yield text.partition(mark)[0] or text
+
+
+def in_code(
+    context: Context, text: str, strings: tuple[str, ...], cwd: str | None
+) -> Iterator[Finding]:
+    """D4 and D5 in the text of a program that runs at once."""
+    writes = _CODE_WRITES.search(text) is not None
+    for string in strings:
+        if SECRET_VARIABLES.fullmatch(string) and _CODE_ENVIRONMENT.search(text):
+            yield Finding("D5", f"Uses a secret of this product ({string})")
+        if "/" not in string or "\n" in string or "://" in string:
+            continue
+        path = files.real(context, string, cwd=cwd)
+        if files.is_environment(path):
+            yield Finding("D5", f"Reads the environment of a process ({string})")
+        elif files.is_product_data(context, path):
+            yield Finding("D5", f"Reads secrets or data of this product ({string})")
+        elif writes and (files.is_policy(context, path) or files.is_product(context, path)):
+            yield Finding("D4", f"Changes the policy or files of this product ({string})")
+        elif writes and files.is_persistence(path):
+            yield Finding("D7", f"Leaves a back door ({path})")
+    for match in re.finditer(r"(?:process\.env\.|ENV\{|\$ENV\{)(\w+)", text):
+        if SECRET_VARIABLES.fullmatch(match[1]):
+            yield Finding("D5", f"Uses a secret of this product ({match[1]})")
+
+
+RULES: tuple[Callable[[Context, Command], Iterator[Finding]], ...] = (
+    changes_the_gate,
+    sets_own_variables,
+    reads_product_secrets,
+)

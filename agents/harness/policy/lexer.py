@@ -1,0 +1,344 @@
+"""Cuts a shell text into words and operators, as well as it can be done without running it.
+
+It never fails: what is not closed ends with the text. It is used to find what must be denied, not
+to decide what may run, so a mistake here means a question instead of a refusal.
+"""
+
+import codecs
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from agents.harness.policy.commands import Redirection, Word
+
+_OPERATORS = (";;&", "&&", "||", ";;", ";&", "|&", ";", "|", "&", "(", ")")
+_REDIRECTION = re.compile(r"(\d*|\{\w+\})(<<<|<<-|<<|<&|<>|>>|>\||>&|&>>|&>|<|>)")
+_NAME = re.compile(r"[A-Za-z_]\w*|[0-9@*#?$!-]")
+_BRACED = re.compile(r"!?([A-Za-z_]\w*|[0-9@*#?$!-])(?:\[[^]]*\])?(.*)", re.DOTALL)
+_BRACES = re.compile(r"\{([^{}\s]*,[^{}\s]*)\}")
+_WORD_END = frozenset(" \t\n;&|<>()")
+_MOST_ALTERNATIVES = 32
+
+
+@dataclass
+class Token:
+    """An operator (also a line end), a word, or a redirection with its target."""
+
+    operator: str = ""
+    word: Word | None = None
+    redirection: Redirection | None = None
+
+
+@dataclass
+class _Part:
+    """A word while it is put together."""
+
+    text: list[str] = field(default_factory=list)
+    raw_start: int = 0
+    known: bool = True
+    quoted: bool = False
+    glob: bool = False
+    tainted: bool = False
+    names: set[str] = field(default_factory=set)
+
+
+class Lexer:
+    """One pass over a text. `substitute` is told each command substitution and gives its value."""
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        variables: dict[str, Word],
+        substitute: Callable[[str], Word],
+    ) -> None:
+        self._text = text
+        self._at = 0
+        self._variables = variables
+        self._substitute = substitute
+        self._waiting: list[tuple[Redirection, str, bool, bool]] = []  # here-documents
+
+    def next(self) -> Token | None:
+        """The next token, or None at the end."""
+        self._skip_blanks()
+        text, at = self._text, self._at
+        if at >= len(text):
+            return None
+        if text[at] == "\n":
+            self._at += 1
+            self._read_here_documents()
+            return Token(operator="\n")
+        if text.startswith(("<(", ">("), at):
+            return Token(word=self._word())
+        match = _REDIRECTION.match(text, at)
+        if match is not None:
+            return Token(redirection=self._redirection(match))
+        for operator in _OPERATORS:
+            if text.startswith(operator, at):
+                self._at += len(operator)
+                return Token(operator=operator)
+        return Token(word=self._word())
+
+    def _skip_blanks(self) -> None:
+        text = self._text
+        while self._at < len(text):
+            if text[self._at] in " \t\r":
+                self._at += 1
+            elif text.startswith("\\\n", self._at):
+                self._at += 2
+            elif text[self._at] == "#":
+                end = text.find("\n", self._at)
+                self._at = len(text) if end < 0 else end
+            else:
+                return
+
+    def _redirection(self, match: re.Match[str]) -> Redirection:
+        number, operator = match.groups()
+        self._at = match.end()
+        while self._text[self._at : self._at + 1] in (" ", "\t"):
+            self._at += 1
+        start = self._at
+        target = self._word() if self._text[start : start + 1] not in ("", "\n") else Word("")
+        redirection = Redirection(operator, target, number=number)
+        if operator in ("<<", "<<-"):
+            quoted = target.quoted
+            self._waiting.append((redirection, target.text, quoted, operator == "<<-"))
+        elif operator == "<<<":
+            redirection.body = target.text + "\n" if target.known else None
+        return redirection
+
+    def _read_here_documents(self) -> None:
+        for redirection, delimiter, quoted, strip_tabs in self._waiting:
+            lines: list[str] = []
+            while self._at < len(self._text):
+                end = self._text.find("\n", self._at)
+                line = self._text[self._at :] if end < 0 else self._text[self._at : end]
+                self._at = len(self._text) if end < 0 else end + 1
+                if strip_tabs:
+                    line = line.lstrip("\t")
+                if line == delimiter:
+                    break
+                lines.append(line)
+            body = "".join(f"{line}\n" for line in lines)
+            redirection.body = body
+            if not quoted:
+                self._expansions_in(body)
+        self._waiting = []
+
+    def _expansions_in(self, body: str) -> None:
+        """Find the substitutions in an unquoted here-document; they are run."""
+        inner = Lexer(
+            '"' + body.replace('"', '\\"') + '"',
+            variables=self._variables,
+            substitute=self._substitute,
+        )
+        inner.next()
+
+    def _word(self) -> Word:
+        part = _Part(raw_start=self._at)
+        while self._at < len(self._text):
+            character = self._text[self._at]
+            if character in "<>" and self._text[self._at + 1 : self._at + 2] == "(":
+                self._at += 1
+                self._note(part, self._substitute(self._in_parentheses()), known=False)
+            elif character in _WORD_END:
+                break
+            else:
+                self._character(part, character)
+        text = "".join(part.text)
+        return Word(text, part.known, part.quoted, frozenset(part.names), part.tainted, part.glob)
+
+    def _character(self, part: _Part, character: str) -> None:
+        text = self._text
+        if character == "'":
+            end = text.find("'", self._at + 1)
+            end = len(text) if end < 0 else end
+            part.text.append(text[self._at + 1 : end])
+            part.quoted = True
+            self._at = end + 1
+        elif character == '"':
+            part.quoted = True
+            self._at += 1
+            self._double_quotes(part)
+        elif character == "\\":
+            if text.startswith("\n", self._at + 1):
+                self._at += 2
+                return
+            part.text.append(text[self._at + 1 : self._at + 2])
+            part.quoted = True
+            self._at += 2
+        elif character in "$`":
+            self._expansion(part)
+        else:
+            part.glob = part.glob or character in "*?["
+            part.text.append(character)
+            self._at += 1
+
+    def _double_quotes(self, part: _Part) -> None:
+        text = self._text
+        while self._at < len(text) and text[self._at] != '"':
+            character = text[self._at]
+            if character == "\\":
+                following = text[self._at + 1 : self._at + 2]
+                kept = following if following in '$`"\\' else f"\\{following}"
+                part.text.append("" if following == "\n" else kept)
+                self._at += 2
+            elif character in "$`":
+                self._expansion(part)
+            else:
+                part.text.append(character)
+                self._at += 1
+        self._at += 1
+
+    def _expansion(self, part: _Part) -> None:
+        text = self._text
+        if text[self._at] == "`":
+            self._at += 1
+            inner = self._until_backtick()
+            self._note(part, self._substitute(inner))
+        elif text.startswith("$'", self._at):
+            self._at += 2
+            part.quoted = True
+            part.text.append(self._ansi_quotes())
+        elif text.startswith('$"', self._at):
+            self._at += 1
+        elif text.startswith("$((", self._at):
+            self._at += 1
+            self._in_parentheses()
+            part.known = False
+        elif text.startswith("$(", self._at):
+            self._at += 1
+            self._note(part, self._substitute(self._in_parentheses()))
+        elif text.startswith("${", self._at):
+            self._at += 2
+            self._braced(part)
+        else:
+            match = _NAME.match(text, self._at + 1)
+            if match is None:
+                part.text.append("$")
+                self._at += 1
+            else:
+                self._at = match.end()
+                self._variable(part, match[0])
+
+    def _note(self, part: _Part, value: Word, *, known: bool = True) -> None:
+        """Put a value into a word, with what is known of it."""
+        part.names |= value.names
+        part.tainted = part.tainted or value.tainted
+        part.known = part.known and value.known and known
+        if value.known and known:
+            part.text.append(value.text)
+
+    def _variable(self, part: _Part, name: str) -> None:
+        part.names.add(name)
+        self._note(part, self._variables.get(name, Word("", known=False)))
+
+    def _braced(self, part: _Part) -> None:
+        start, depth = self._at, 1
+        text = self._text
+        while self._at < len(text) and depth:
+            depth += {"{": 1, "}": -1}.get(text[self._at], 0)
+            self._at += 1
+        match = _BRACED.fullmatch(text[start : self._at - 1])
+        if match is None:
+            part.known = False
+            return
+        name, rest = match.groups()
+        if not rest:
+            self._variable(part, name)
+            return
+        part.names.add(name)
+        inner = Lexer(f'"{rest}"', variables=self._variables, substitute=self._substitute)
+        token = inner.next()
+        used = token.word if token is not None and token.word is not None else Word("")
+        if rest.startswith((":-", "-", ":=", "=")) and name not in self._variables:
+            default = used.text.lstrip(":-=")
+            self._note(part, Word(default, used.known, names=used.names, tainted=used.tainted))
+        else:
+            self._note(part, Word("", known=False, names=used.names, tainted=used.tainted))
+
+    def _ansi_quotes(self) -> str:
+        start = self._at
+        while self._at < len(self._text) and self._text[self._at] != "'":
+            self._at += 2 if self._text[self._at] == "\\" else 1
+        raw = self._text[start : self._at]
+        self._at += 1
+        raw = raw.replace("\\e", "\\x1b").replace("\\E", "\\x1b")
+        try:
+            return codecs.decode(raw.encode("latin-1", "backslashreplace"), "unicode_escape")
+        except (UnicodeDecodeError, ValueError):
+            return raw
+
+    def _until_backtick(self) -> str:
+        start = self._at
+        while self._at < len(self._text) and self._text[self._at] != "`":
+            self._at += 2 if self._text[self._at] == "\\" else 1
+        inner = self._text[start : self._at]
+        self._at += 1
+        return re.sub(r"\\([`$\\])", r"\1", inner)
+
+    def _in_parentheses(self) -> str:
+        """The text up to the parenthesis that closes the one at the present place."""
+        start, depth, at, text = self._at + 1, 0, self._at, self._text
+        while at < len(text):
+            character = text[at]
+            if character == "\\":
+                at += 1
+            elif character == "'":
+                end = text.find("'", at + 1)
+                at = len(text) if end < 0 else end
+            elif character == '"':
+                at = _end_of_double_quotes(text, at + 1)
+            elif text.startswith("<<", at) and (skipped := _end_of_here_document(text, at)) > at:
+                at = skipped
+                continue
+            elif character in "()":
+                depth += 1 if character == "(" else -1
+                if depth == 0:
+                    break
+            at += 1
+        self._at = at + 1
+        return text[start:at]
+
+
+def _end_of_double_quotes(text: str, at: int) -> int:
+    """The place of the quote that closes; substitutions in between may have quotes of their own."""
+    depth = 0
+    while at < len(text):
+        if text[at] == "\\":
+            at += 1
+        elif text.startswith("$(", at):
+            depth += 1
+        elif text[at] == ")" and depth:
+            depth -= 1
+        elif text[at] == '"' and not depth:
+            return at
+        at += 1
+    return at
+
+
+def _end_of_here_document(text: str, at: int) -> int:
+    """The place behind a here-document that begins at `at`; `at` itself if there is none."""
+    match = re.compile(r"<<-?[ \t]*(['\"]?)(\w+)\1[^\n]*\n").match(text, at)
+    if match is None:
+        return at
+    end = re.compile(rf"^\t*{re.escape(match[2])}$", re.MULTILINE).search(text, match.end())
+    return len(text) if end is None else end.end()
+
+
+def alternatives(word: Word) -> list[Word]:
+    """`{a,b}` written out, if nothing in the word is quoted."""
+    if word.quoted or "{" not in word.text:
+        return [word]
+    done: list[str] = []
+    waiting = [word.text]
+    while waiting and len(done) + len(waiting) < _MOST_ALTERNATIVES:
+        text = waiting.pop(0)
+        match = _BRACES.search(text)
+        if match is None:
+            done.append(text)
+            continue
+        before, after = text[: match.start()], text[match.end() :]
+        waiting += [before + choice + after for choice in match[1].split(",")]
+    names, tainted, glob = word.names, word.tainted, word.glob
+    return [Word(text, word.known, False, names, tainted, glob) for text in done + waiting]

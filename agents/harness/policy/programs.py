@@ -1,0 +1,271 @@
+"""Which simple commands run without a question: a small list that reads, and one that tests.
+
+A program is allowed with the options that are known to be harmless, or with all but those that
+are known to write, to start a program or to read a list of files from a file; a long option is
+dangerous in every abbreviation, too. What is not on the list asks.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from agents.harness.policy import programs_git, programs_test
+from agents.harness.policy.context import Context
+from agents.harness.policy.programs_paths import Refused, check_read, expand
+from agents.harness.policy.simple import Argument
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A program that reads. `text_arguments` of its first plain arguments are no paths."""
+
+    dangerous_letters: str = ""
+    dangerous_words: tuple[str, ...] = ()
+    text_arguments: int = 0
+    most_arguments: int | None = None
+    metadata_only: bool = False  # it shows nothing of the content
+    # Options that give what the first argument gives otherwise: letters, and long names.
+    text_letters: str = ""
+    text_words: tuple[str, ...] = ()
+
+
+_ANY_FILE_LIST = ("--files0-from",)
+
+READERS: dict[str, Reader] = {
+    **dict.fromkeys(
+        [
+            "cat",
+            "head",
+            "tail",
+            "nl",
+            "cut",
+            "tr",
+            "paste",
+            "column",
+            "fold",
+            "cmp",
+            "comm",
+            "od",
+            "strings",
+            "md5sum",
+            "sha1sum",
+            "sha256sum",
+            "sha512sum",
+            "cksum",
+            "b2sum",
+            "expand",
+            "unexpand",
+            "tac",
+            "rev",
+        ],
+        Reader(),
+    ),
+    **dict.fromkeys(
+        ["ls", "stat", "realpath", "readlink", "basename", "dirname", "test", "[", "du", "df"],
+        Reader(metadata_only=True, dangerous_words=_ANY_FILE_LIST),
+    ),
+    **dict.fromkeys(
+        [
+            "pwd",
+            "true",
+            "false",
+            "echo",
+            "printf",
+            "seq",
+            "expr",
+            "sleep",
+            "which",
+            "type",
+            "id",
+            "whoami",
+            "uname",
+            "nproc",
+            "free",
+            "uptime",
+            "ps",
+            "pgrep",
+        ],
+        Reader(text_arguments=1_000),
+    ),
+    "wc": Reader(dangerous_words=_ANY_FILE_LIST),
+    "diff": Reader(dangerous_letters="l", dangerous_words=("--paginate",)),
+    "file": Reader(
+        dangerous_letters="CzZmf",
+        dangerous_words=("--compile", "--uncompress", "--magic-file", "--files-from"),
+    ),
+    "sort": Reader(
+        dangerous_letters="oT",
+        dangerous_words=(
+            "--output",
+            "--compress-program",
+            "--temporary-directory",
+            *_ANY_FILE_LIST,
+        ),
+    ),
+    "uniq": Reader(most_arguments=1),  # the second is a file to write
+    "xxd": Reader(dangerous_letters="r", most_arguments=1),
+    "tree": Reader(dangerous_letters="oR", metadata_only=True, dangerous_words=("--fromfile",)),
+    "find": Reader(metadata_only=True),
+    "grep": Reader(text_arguments=1, text_letters="ef", text_words=("--regexp", "--file")),
+    "egrep": Reader(text_arguments=1, text_letters="ef", text_words=("--regexp", "--file")),
+    "fgrep": Reader(text_arguments=1, text_letters="ef", text_words=("--regexp", "--file")),
+    "rg": Reader(
+        dangerous_letters="z",
+        dangerous_words=("--pre", "--hostname-bin", "--search-zip"),
+        text_arguments=1,
+        text_letters="ef",
+        text_words=("--regexp", "--file", "--files", "--type-list"),
+    ),
+    "jq": Reader(text_arguments=1, text_letters="f", text_words=("--from-file",)),
+    "hostname": Reader(most_arguments=0, dangerous_letters="Fb", dangerous_words=("--file",)),
+    "date": Reader(text_arguments=1, dangerous_letters="sf", dangerous_words=("--set", "--file")),
+    "cd": Reader(metadata_only=True, most_arguments=1),
+}
+
+_FIND_ACTIONS = frozenset(
+    [
+        "-delete",
+        "-exec",
+        "-execdir",
+        "-ok",
+        "-okdir",
+        "-fprint",
+        "-fprint0",
+        "-fprintf",
+        "-fls",
+        "-files0-from",
+    ]
+)
+
+
+def allowing_rule(context: Context, arguments: Sequence[Argument]) -> str:
+    """The rule that lets this command run without a question.
+
+    Raises Refused, with the rule that asks and a reason, if there is none.
+    """
+    words = expand(context, arguments)
+    name, rest = words[0], words[1:]
+    special: dict[str, Callable[[Context, list[str]], str]] = {
+        "git": programs_git.check,
+        "sed": _check_sed,
+        "command": _check_command,
+        "tar": _check_tar,
+        "unzip": _check_unzip,
+        "env": _check_environment,
+        "printenv": _check_environment,
+        **programs_test.CHECKS,
+    }
+    if name in special:
+        return special[name](context, rest)
+    if name in READERS:
+        _check_reader(context, name, rest)
+        return "L1"
+    raise Refused("A9", f"`{name}` is not on the list of commands that run without asking")
+
+
+def _check_reader(context: Context, name: str, arguments: list[str]) -> None:
+    reader = READERS[name]
+    if name == "find" and (action := _FIND_ACTIONS.intersection(arguments)):
+        raise Refused("A3", f"`find {min(action)}` deletes, writes or starts programs")
+    plain, options = split(arguments)
+    for option in options:
+        if is_dangerous(option, reader.dangerous_letters, reader.dangerous_words):
+            raise Refused("A9", f"`{name} {option}` may write files or start programs")
+    if name == "date" and not all(argument.startswith("+") for argument in plain[:1]):
+        # `date -d TEXT` has a plain argument that is no format; with a number it sets the clock.
+        if not any(option.startswith(("-d", "--date", "-r", "--ref")) for option in options):
+            raise Refused("A6", "`date` with a time sets the clock")
+    if reader.most_arguments is not None and len(plain) > reader.most_arguments:
+        raise Refused("A9", f"`{name}` with so many arguments may write a file")
+    texts = reader.text_arguments
+    if any(is_dangerous(option, reader.text_letters, reader.text_words) for option in options):
+        texts = 0
+    for argument in [*plain[texts:], *values(options)]:
+        check_read(context, argument, metadata_only=reader.metadata_only)
+
+
+def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Plain arguments and options; a value of an option counts as a plain argument."""
+    plain: list[str] = []
+    options: list[str] = []
+    ended = False
+    for argument in arguments:
+        if argument == "--" and not ended:
+            ended = True
+        elif argument.startswith("-") and argument != "-" and not ended:
+            options.append(argument)
+        elif argument != "-":
+            plain.append(argument)
+    return plain, options
+
+
+def values(options: Sequence[str]) -> list[str]:
+    """The parts of options that may be paths: behind `=`, or glued to a letter."""
+    found: list[str] = []
+    for option in options:
+        _, equals, value = option.partition("=")
+        if equals and value:
+            found.append(value)
+        elif not option.startswith("--"):
+            # Which of its letters takes the rest as a value is not known here.
+            found += [option[start:] for start in range(2, len(option))]
+    return [value for value in found if value != "/"]  # `cut -d/`
+
+
+def is_dangerous(option: str, letters: str, words: Sequence[str]) -> bool:
+    """Whether an option is one of `words` (also abbreviated) or has one of `letters` in it."""
+    name = option.partition("=")[0]
+    if name.startswith("--"):
+        shortest = 3  # of an abbreviation: `--o` for `--output`
+        return len(name) >= shortest and any(word.startswith(name) for word in words)
+    if name in words:
+        return True
+    return any(letter in name[1:] for letter in letters)
+
+
+def _check_sed(context: Context, arguments: list[str]) -> str:
+    """`sed -n 'FROM,TOp' FILE`: printing lines is all that it may do here."""
+    plain, options = split(arguments)
+    if options != ["-n"] or not plain:
+        raise Refused(
+            "A8", "`sed` may change files or start programs; only printing lines is known"
+        )
+    script = plain[0].replace(" ", "")
+    for part in script.split(";"):
+        numbers = part.removesuffix("p").split(",")
+        most = 2
+        if not part.endswith("p") or len(numbers) > most:
+            raise Refused("A8", "this `sed` program is not one that only prints lines")
+        if not all(number.isdigit() or number in ("", "$") for number in numbers):
+            raise Refused("A8", "this `sed` program is not one that only prints lines")
+    for argument in plain[1:]:
+        check_read(context, argument)
+    return "L1"
+
+
+def _check_command(_context: Context, arguments: list[str]) -> str:
+    if arguments[:1] not in (["-v"], ["-V"]):
+        raise Refused("A9", "`command` starts another program")
+    return "L1"
+
+
+def _check_tar(context: Context, arguments: list[str]) -> str:
+    allowed = {"-t", "-tf", "-tzf", "-tjf", "-tvf", "-tzvf", "-tvzf", "tf", "tzf", "tvf", "--list"}
+    two = 2
+    if len(arguments) != two or arguments[0] not in allowed or arguments[1].startswith("-"):
+        raise Refused("A4", "`tar` may write files or start programs; only listing is known")
+    check_read(context, arguments[1])
+    return "L1"
+
+
+def _check_unzip(context: Context, arguments: list[str]) -> str:
+    two = 2
+    if len(arguments) != two or arguments[0] not in {"-l", "-Z", "-v"}:
+        raise Refused("A4", "`unzip` writes files; only listing is known")
+    check_read(context, arguments[1])
+    return "L1"
+
+
+def _check_environment(_context: Context, arguments: list[str]) -> str:
+    if any(not argument.replace("_", "").isalnum() for argument in arguments):
+        raise Refused("A9", "`env` with options or assignments starts another program")
+    return "L1"
