@@ -8,7 +8,6 @@ from board.views import (
     boards,
     card_acts,
     cards,
-    drawers,
     health,
     me,
     project_settings,
@@ -47,7 +46,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
         path(f"cards/<str:ref>/{verb}/", card_acts.act, {"verb": verb}, name=f"card_{verb}")
         for verb in card_acts.ACTS
     ),
-    path("runs/<int:run_id>/log/", drawers.earlier_log, name="run_log"),
     path("p/<str:key>/settings/", project_settings.edit, name="project_settings"),
     path("p/<str:key>/settings/archive/", project_settings.archive, name="archive_project"),
     path("p/<str:key>/columns/", project_settings.add_column, name="add_column"),

@@ -2,10 +2,6 @@
 
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.views.decorators.http import require_safe
-
-from board.access import get_run
 from board.actions.claims import shared_files
 from board.fragments import log_html, render_run_head
 from board.fragments.diffs import file_rows
@@ -13,7 +9,6 @@ from board.fragments.runs import standing
 from board.models import Card, Column, LogItem, Run
 from board.states import CardStatus
 from board.views.history import sentences
-from board.views.people import person
 
 LOG = 200  # items of a log that come with the page
 DIFF_LINES = 4_000  # lines of a file's diff that a page shows
@@ -99,27 +94,13 @@ def run_tab(card: Card, attempt: int | None) -> dict[str, Any]:
     }
 
 
-def log_end(run: Run, before: int | None = None) -> list[LogItem]:
-    """Return the last items of a log (before item `before`), beginning where a turn does."""
-    rows = LogItem.objects.filter(run=run)
-    if before is not None:
-        rows = rows.filter(seq__lt=before)
-    items = list(reversed(rows.order_by("-seq")[: 2 * LOG]))
+def log_end(run: Run) -> list[LogItem]:
+    """Return the last items of a log, beginning where a turn does."""
+    items = list(reversed(LogItem.objects.filter(run=run).order_by("-seq")[: 2 * LOG]))
     if len(items) < 2 * LOG:
         return items
     starts = [place for place, item in enumerate(items[: LOG + 1]) if item.kind == "turn"]
     return items[starts[-1] if starts else LOG :]
-
-
-@require_safe
-def earlier_log(request: HttpRequest, run_id: int) -> HttpResponse:
-    """Return the part of a log before item `before`, as ready HTML."""
-    run = get_run(person(request), run_id)
-    wanted = request.GET.get("before", "")
-    before = int(wanted) if wanted.isascii() and wanted.isdigit() and len(wanted) < 18 else None
-    items = log_end(run, before)
-    html = log_html(run, items)
-    return JsonResponse({"html": html, "first": items[0].seq if items else 1, "count": len(items)})
 
 
 def changes_tab(card: Card, attempt: int | None) -> dict[str, Any]:
