@@ -100,6 +100,8 @@ _INFRASTRUCTURE = frozenset(
         "twine",
     ]
 )
+_RUNNERS = frozenset({"npx", "uvx", "pipx", "bunx"})
+_PUBLISHERS = frozenset({"npm", "pnpm", "yarn", "cargo", "make", "gh", "poetry", "uv"})
 _PUBLISHING = re.compile(r"^(?:publish|deploy|release|upload|push)\b")
 _GIT_HISTORY = frozenset(
     [
@@ -165,29 +167,36 @@ def _of_command(context: Context, command: Command) -> Iterator[Finding]:
 
 def _by_program(command: Command, shown: str) -> Iterator[Finding]:
     name, arguments = command.name, command.arguments
-    if name in _INSTALLS and _INSTALLS[name].intersection(arguments):
+    if _installs(name, arguments):
         yield Finding("A2", f"Installs or removes packages, from the internet ({shown})")
-    elif re.fullmatch(r"python[\d.]*", name) and arguments[:3][:2] == ["-m", "pip"]:
-        yield Finding("A2", "Installs or removes packages, from the internet (pip)")
-    elif name in ("npx", "uvx", "pipx"):
+    if name in _RUNNERS:
         yield Finding("A2", f"May run a package from the internet ({name})")
-    elif name in _PRIVILEGE or (name == "chmod" and _wide_mode(arguments)):
+    if name in _PRIVILEGE or (name == "chmod" and _wide_mode(arguments)):
         yield Finding("A6", f"Changes rights, users or services ({shown})")
-    elif name == "git":
+    if name == "git":
         yield from _git(arguments)
     elif network.is_client(command) and network.is_outside(command):
         yield Finding("A1", f"Connects to another machine ({name})")
-    elif name in _OUTLIVING:
+    yield from _by_effect(command, shown)
+
+
+def _installs(name: str, arguments: list[str]) -> bool:
+    if re.fullmatch(r"python[\d.]*", name):
+        return arguments[:2] == ["-m", "pip"]
+    return bool(_INSTALLS.get(name, frozenset()).intersection(arguments))
+
+
+def _by_effect(command: Command, shown: str) -> Iterator[Finding]:
+    name, arguments = command.name, command.arguments
+    if name in _OUTLIVING:
         yield Finding("A10", f"Starts something that goes on after the command ({name})")
     if name in _INFRASTRUCTURE:
         yield Finding("A11", f"Acts on infrastructure or data outside ({shown})")
-    elif name in ("npm", "pnpm", "yarn", "cargo", "make", "gh", "poetry", "uv") and any(
-        _PUBLISHING.match(argument) for argument in arguments[:2]
-    ):
+    if name in _PUBLISHERS and any(_PUBLISHING.match(argument) for argument in arguments[:2]):
         yield Finding("A11", f"Publishes or deploys something ({shown})")
-    elif name in ("rm", "shred") or (name == "find" and "-delete" in arguments):
+    if name in ("rm", "shred") or (name == "find" and "-delete" in arguments):
         yield Finding("A3", f"Deletes files ({' '.join(command.argv)[:80]})")
-    elif name in ("eval", "source", "."):
+    if name in ("eval", "source", "."):
         yield Finding("A9", f"Runs text that may have been made elsewhere ({name})")
 
 

@@ -27,7 +27,10 @@ class RealFiles:
 
     def real(self, path: str) -> str:
         """See Files."""
-        return os.path.realpath(path)
+        try:
+            return os.path.realpath(path)
+        except ValueError:  # a NUL or a lone surrogate: no such file can exist
+            return path
 
     def read(self, path: str) -> bytes | None:
         """See Files."""

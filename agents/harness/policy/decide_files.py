@@ -76,22 +76,21 @@ def judge_writing(call: ToolCall, context: Context) -> Opinion:
 
 
 def _place(context: Context, path: str) -> Iterator[Finding]:
-    if files.is_policy(context, path):
-        yield Finding("D4", f"Changes the policy ({path})")
-    elif files.is_product(context, path):
-        yield Finding("D4", f"Changes files of this product ({path})")
-    elif files.is_persistence(path):
-        yield Finding("D7", f"Leaves a back door ({path})")
-    elif files.is_device(path):
-        yield Finding("D2", f"Writes to the device {path}")
-    elif files.is_kernel(path):
-        yield Finding("D3", f"Changes a setting of the kernel ({path})")
-    elif not files.is_inside(context, path):
-        yield Finding("A4", f"Writes outside the workspace ({path})")
-    elif files.is_protected(context, path):
-        yield Finding("A5", f"Changes a protected file ({path})")
-    elif files.is_secret(path):
-        yield Finding("A12", f"Writes a file that may hold secrets ({path})")
+    """The first rule that objects to writing there; the denying ones come first."""
+    objections: tuple[tuple[bool, str, str], ...] = (
+        (files.is_policy(context, path), "D4", "Changes the policy"),
+        (files.is_product(context, path), "D4", "Changes files of this product"),
+        (files.is_persistence(path), "D7", "Leaves a back door"),
+        (files.is_device(path), "D2", "Writes to a device"),
+        (files.is_kernel(path), "D3", "Changes a setting of the kernel"),
+        (not files.is_inside(context, path), "A4", "Writes outside the workspace"),
+        (files.is_protected(context, path), "A5", "Changes a protected file"),
+        (files.is_secret(path), "A12", "Writes a file that may hold secrets"),
+    )
+    for applies, rule, reason in objections:
+        if applies:
+            yield Finding(rule, f"{reason} ({path})")
+            return
 
 
 def _by_people(context: Context, path: str) -> Iterator[Finding]:

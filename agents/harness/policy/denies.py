@@ -67,20 +67,25 @@ def judge_code(
 ) -> Iterator[Finding]:
     """D-rules that a program text breaks. `inline` text runs at once, a file maybe later."""
     signs = signs_in(text, python=python)
-    if signs.fork_bomb and inline:
-        yield _FORK_BOMB
-    if signs.reverse_shell and inline:
-        yield Finding("D7", "Gives another machine a shell here")
+    if inline:
+        yield from _at_once(context, text, signs, cwd)
     for shell_text in signs.shell_texts:
         yield from judge(context, shell_text, cwd=cwd, scripts=_MOST_SCRIPTS).findings
     for command in _as_commands(signs, cwd):
         for rule in _RULES:
             yield from rule(context, command)
-    if inline:
-        yield from denies_product.in_code(context, text, signs.strings, cwd)
-        for host, port in network.addresses_in(text):
-            if network.is_product(context, host, port):
-                yield Finding("D4", "Calls this product's own address")
+
+
+def _at_once(context: Context, text: str, signs: Signs, cwd: str | None) -> Iterator[Finding]:
+    """What counts only for text that runs now; in a file it may be a test or never run."""
+    if signs.fork_bomb:
+        yield _FORK_BOMB
+    if signs.reverse_shell:
+        yield Finding("D7", "Gives another machine a shell here")
+    yield from denies_product.in_code(context, text, signs.strings, cwd)
+    for host, port in network.addresses_in(text):
+        if network.is_product(context, host, port):
+            yield Finding("D4", "Calls this product's own address")
 
 
 def _as_commands(signs: Signs, cwd: str | None) -> Iterator[Command]:

@@ -1,5 +1,6 @@
 """Rules D1, D2, D3, D6: the host must survive, and stay outside."""
 
+import itertools
 import re
 from collections.abc import Callable, Iterator
 
@@ -7,7 +8,6 @@ from agents.harness.policy import files, targets
 from agents.harness.policy.commands import Command, Word
 from agents.harness.policy.context import Context
 from agents.harness.policy.findings import Finding
-import itertools
 
 _REMOVING = frozenset({"rm", "shred", "srm", "wipe", "unlink", "rmdir"})
 _MODES = frozenset({"chmod", "chown", "chgrp", "setfacl", "chattr"})
@@ -121,7 +121,7 @@ def devices(context: Context, command: Command) -> Iterator[Finding]:
                 yield Finding("D2", f"Changes the file system or partitions of {word.text}")
 
 
-def takes_down(context: Context, command: Command) -> Iterator[Finding]:
+def takes_down(_context: Context, command: Command) -> Iterator[Finding]:
     """D3: power, signals to everybody, the kernel's settings."""
     name, arguments = command.name, command.arguments
     if name in _POWER and "--help" not in arguments:
@@ -130,21 +130,27 @@ def takes_down(context: Context, command: Command) -> Iterator[Finding]:
         yield Finding("D3", "Changes the run level of the machine")
     elif name in ("systemctl", "loginctl") and _POWER_WORDS.intersection(arguments):
         yield Finding("D3", "Stops or restarts the machine (systemctl)")
-    elif (
-        name == "kill"
-        and _signals_everybody(arguments)
-        or name == "killall5"
-        or (name in ("pkill", "killall") and _matches_everybody(arguments))
-    ):
+    elif _signals_everybody(name, arguments):
         yield Finding("D3", "Sends a signal to every process")
     elif name == "sysctl" and any(a in ("-w", "-p", "--system") or "=" in a for a in arguments):
         yield Finding("D3", "Changes settings of the kernel (sysctl)")
+
+
+def kernel_settings(context: Context, command: Command) -> Iterator[Finding]:
+    """D3: the kernel's triggers and settings, as files."""
     for path in targets.written(context, command):
         if files.is_kernel(path):
             yield Finding("D3", f"Changes a setting of the kernel ({path})")
 
 
-def _signals_everybody(arguments: list[str]) -> bool:
+def _signals_everybody(name: str, arguments: list[str]) -> bool:
+    if name in ("pkill", "killall"):
+        plain = [argument for argument in arguments if not argument.startswith("-")]
+        return any(pattern in ("", ".", ".*", "^", "[^x]") for pattern in plain)
+    return name == "killall5" or (name == "kill" and _names_everybody(arguments))
+
+
+def _names_everybody(arguments: list[str]) -> bool:
     """`-1` is a process id (everybody) once a signal has been named before it."""
     rest = list(arguments)
     if rest[:1] == ["-s"] or rest[:1] == ["-n"]:
@@ -152,11 +158,6 @@ def _signals_everybody(arguments: list[str]) -> bool:
     elif rest[:1] and re.fullmatch(r"-(?:\d+|[A-Z]\w*|[a-z]\w*)", rest[0]):
         rest = rest[1:]
     return "-1" in rest
-
-
-def _matches_everybody(arguments: list[str]) -> bool:
-    plain = [argument for argument in arguments if not argument.startswith("-")]
-    return any(pattern in ("", ".", ".*", "^", "[^x]") for pattern in plain)
 
 
 def leaves(context: Context, command: Command) -> Iterator[Finding]:
@@ -204,5 +205,6 @@ RULES: tuple[Callable[[Context, Command], Iterator[Finding]], ...] = (
     destroys,
     devices,
     takes_down,
+    kernel_settings,
     leaves,
 )

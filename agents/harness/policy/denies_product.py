@@ -13,10 +13,12 @@ SECRET_VARIABLES = re.compile(
 )
 _RESERVED = "PULLCORD_"
 _OWN_PROCESSES = re.compile(r"pullcord|manage\.py[ .]+up|board\.asgi|celery.*-A[ .]*board")
+_SERVICE_TOOLS = frozenset({"systemctl", "service", "supervisorctl"})
 _STOPPING = frozenset(
     {"stop", "restart", "kill", "disable", "mask", "reload", "try-restart", "reset-failed"}
 )
 _CODE_ENVIRONMENT = re.compile(r"environ|getenv|\bENV\b|process\.env|%ENV|\$_ENV|\$_SERVER")
+_CODE_VARIABLE = re.compile(r"(?:process\.env\.|ENV\{|\$ENV\{)['\"]?(\w+)")
 _CODE_WRITES = re.compile(
     r"write|open\s*\([^)]*['\"][wax+]|unlink|remove|rename|copy|move|truncate|rmtree|rmSync|chmod"
 )
@@ -42,24 +44,40 @@ _AGENTS: dict[str, re.Pattern[str]] = {
 }
 
 
-def changes_the_gate(context: Context, command: Command) -> Iterator[Finding]:
-    """D4: the policy, the product's files, its processes, its address, its variables."""
+def changes_own_files(context: Context, command: Command) -> Iterator[Finding]:
+    """D4: the policy and the product's files."""
     for path in targets.written(context, command):
         if files.is_policy(context, path):
             yield Finding("D4", f"Changes the policy ({path})")
         elif files.is_product(context, path):
             yield Finding("D4", f"Changes files of this product ({path})")
-    line = " ".join(command.argv)
-    if command.name in ("pkill", "killall", "pgrep", "systemctl", "service", "supervisorctl"):
-        stops = command.name in ("pkill", "killall") or _STOPPING.intersection(command.arguments)
-        if stops and _OWN_PROCESSES.search(line):
-            yield Finding("D4", "Stops processes of this product")
-    if network.is_client(command) or any("/dev/" in one.target.text
-                                         for one in command.redirections):  # fmt: skip
-        for host, port in network.addresses(command):
-            if network.is_product(context, host, port):
-                yield Finding("D4", "Calls this product's own address")
-    if command.name in _AGENTS and _AGENTS[command.name].search(" ".join(command.arguments)):
+
+
+def stops_own_processes(_context: Context, command: Command) -> Iterator[Finding]:
+    """D4: the product's processes, by name."""
+    kills = command.name in ("pkill", "killall")
+    stops = command.name in _SERVICE_TOOLS and _STOPPING.intersection(command.arguments)
+    if (kills or stops) and _OWN_PROCESSES.search(" ".join(command.arguments)):
+        yield Finding("D4", "Stops processes of this product")
+
+
+def calls_own_address(context: Context, command: Command) -> Iterator[Finding]:
+    """D4: the product's pages and its API, where approvals are given."""
+    connects = network.is_client(command) or any(
+        one.target.text.startswith("/dev/") for one in command.redirections
+    )
+    if connects and any(
+        network.is_product(context, host, port) for host, port in network.addresses(command)
+    ):
+        yield Finding("D4", "Calls this product's own address")
+
+
+def starts_unsafe_agents(_context: Context, command: Command) -> Iterator[Finding]:
+    """D4: another agent with its own safeguards switched off."""
+    pattern = _AGENTS.get(command.name)
+    line = " ".join([*(f"{name}={value.text}" for name, value in command.assignments),
+                     *command.arguments])  # fmt: skip
+    if pattern is not None and pattern.search(line):
         yield Finding("D4", f"Starts another agent without its safeguards ({command.name})")
 
 
@@ -123,29 +141,36 @@ def _paths(command: Command) -> Iterator[str]:
 def in_code(
     context: Context, text: str, strings: tuple[str, ...], cwd: str | None
 ) -> Iterator[Finding]:
-    """D4 and D5 in the text of a program that runs at once."""
+    """D4, D5 and D7 in the text of a program that runs at once."""
+    names = {match[1] for match in _CODE_VARIABLE.finditer(text)}
+    if _CODE_ENVIRONMENT.search(text):
+        names.update(strings)
+    for name in sorted(names):
+        if SECRET_VARIABLES.fullmatch(name):
+            yield Finding("D5", f"Uses a secret of this product ({name})")
     writes = _CODE_WRITES.search(text) is not None
     for string in strings:
-        if SECRET_VARIABLES.fullmatch(string) and _CODE_ENVIRONMENT.search(text):
-            yield Finding("D5", f"Uses a secret of this product ({string})")
-        if "/" not in string or "\n" in string or "://" in string:
-            continue
-        path = files.real(context, string, cwd=cwd)
-        if files.is_environment(path):
-            yield Finding("D5", f"Reads the environment of a process ({string})")
-        elif files.is_product_data(context, path):
-            yield Finding("D5", f"Reads secrets or data of this product ({string})")
-        elif writes and (files.is_policy(context, path) or files.is_product(context, path)):
-            yield Finding("D4", f"Changes the policy or files of this product ({string})")
-        elif writes and files.is_persistence(path):
-            yield Finding("D7", f"Leaves a back door ({path})")
-    for match in re.finditer(r"(?:process\.env\.|ENV\{|\$ENV\{)(\w+)", text):
-        if SECRET_VARIABLES.fullmatch(match[1]):
-            yield Finding("D5", f"Uses a secret of this product ({match[1]})")
+        if "/" in string and "\n" not in string and "://" not in string:
+            path = files.real(context, string, cwd=cwd)
+            yield from _path_in_code(context, path, writes=writes)
+
+
+def _path_in_code(context: Context, path: str, *, writes: bool) -> Iterator[Finding]:
+    if files.is_environment(path):
+        yield Finding("D5", f"Reads the environment of a process ({path})")
+    elif files.is_product_data(context, path):
+        yield Finding("D5", f"Reads secrets or data of this product ({path})")
+    elif writes and (files.is_policy(context, path) or files.is_product(context, path)):
+        yield Finding("D4", f"Changes the policy or files of this product ({path})")
+    elif writes and files.is_persistence(path):
+        yield Finding("D7", f"Leaves a back door ({path})")
 
 
 RULES: tuple[Callable[[Context, Command], Iterator[Finding]], ...] = (
-    changes_the_gate,
+    changes_own_files,
+    stops_own_processes,
+    calls_own_address,
+    starts_unsafe_agents,
     sets_own_variables,
     reads_product_secrets,
 )

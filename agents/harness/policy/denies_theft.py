@@ -1,5 +1,6 @@
 """Rule D7: no secret leaves, nobody gets a shell here, nothing stays behind for later."""
 
+import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
 
@@ -9,9 +10,11 @@ from agents.harness.policy.context import Context
 from agents.harness.policy.findings import Finding
 from agents.harness.policy.shell import names_secret, reads_secret
 from agents.harness.policy.wrappers import SHELLS
-import itertools
 
 _NET_CATS = frozenset({"nc", "ncat", "netcat"})
+_NET_DEVICE = re.compile(r"/dev/(?:tcp|udp)/")
+_NET_EXEC = re.compile(r"-\w*[ec]$|--(?:sh-)?exec")
+_SOCAT_EXEC = re.compile(r"(?i)\b(?:exec|system):")
 _THEFT = Finding("D7", "Sends a secret to another machine")
 _REVERSE_SHELL = Finding("D7", "Gives another machine a shell here")
 
@@ -25,15 +28,19 @@ def stays_behind(context: Context, command: Command) -> Iterator[Finding]:
 
 def reverse_shells(_context: Context, command: Command) -> Iterator[Finding]:
     """A shell whose input and output are a connection."""
-    name, arguments = command.name, command.arguments
-    if name in SHELLS and any("/dev/tcp/" in one.target.text or "/dev/udp/" in one.target.text
-                              for one in command.redirections) or name in _NET_CATS and any(
-        re.match(r"-\w*[ec]$|--(?:sh-)?exec", argument) for argument in arguments
-    ) or name == "socat" and re.search(r"(?i)\b(?:exec|system):", " ".join(arguments)) or name in SHELLS and _pipes_both_ways(command):  # fmt: skip
+    name, line = command.name, " ".join(command.arguments)
+    if name in SHELLS:
+        targets_of = [one.target.text for one in command.redirections]
+        found = any(_NET_DEVICE.match(text) for text in targets_of) or _told_by_net(command)
+    elif name in _NET_CATS:
+        found = any(_NET_EXEC.match(argument) for argument in command.arguments)
+    else:
+        found = name == "socat" and _SOCAT_EXEC.search(line) is not None
+    if found:
         yield _REVERSE_SHELL
 
 
-def _pipes_both_ways(command: Command) -> bool:
+def _told_by_net(command: Command) -> bool:
     """`nc host port | sh | nc host port`: what the shell is told comes from outside."""
     before = command.upstream
     return before is not None and before.name in (*_NET_CATS, "telnet", "socat")
@@ -41,25 +48,23 @@ def _pipes_both_ways(command: Command) -> bool:
 
 def leaks(context: Context, command: Command) -> Iterator[Finding]:
     """A secret in the arguments, in the input or upstream of a connection to outside."""
-    if not network.is_outside(command):
-        return
-    if command.name == "ssh" or (
-        command.name == "git" and not any(word.tainted for word in command.words)
-    ):
-        # `ssh -i key host` and `git push` use a key to log in, they do not send it.
-        direct = any(word.tainted for word in command.words)
-    else:
-        words = [word for word in command.words[1:] if not _is_key_option(command, word.text)]
-        direct = any(
-            word.tainted or names_secret(context, word.text.lstrip("@<"), command.cwd)
-            for word in words
-        ) or any(
-            one.target.tainted or names_secret(context, one.target.text, command.cwd)
-            for one in command.redirections
-            if one.operator in ("<", "<>", "<<<")
-        )
-    if direct or _secret_upstream(context, command):
+    is_fed = _carries_secret(context, command) or _secret_upstream(context, command)
+    if is_fed and network.is_outside(command):
         yield _THEFT
+
+
+def _carries_secret(context: Context, command: Command) -> bool:
+    if any(word.tainted for word in command.words):
+        return True
+    if command.name in ("ssh", "git"):
+        return False  # `ssh -i key host` uses a key to log in, it does not send it
+    words = [word for word in command.words[1:] if not _is_key_option(command, word.text)]
+    texts = [word.text.lstrip("@<") for word in words]
+    inputs = [one.target for one in command.redirections if one.operator in ("<", "<>", "<<<")]
+    texts += [word.text for word in inputs]
+    return any(word.tainted for word in inputs) or any(
+        names_secret(context, text, command.cwd) for text in texts
+    )
 
 
 def _is_key_option(command: Command, text: str) -> bool:

@@ -1,12 +1,12 @@
 """What a path means to the policy: inside, protected, secret, the product's, vital to the host."""
 
+import itertools
 import os
 import re
 from pathlib import PurePosixPath
 
 from agents.harness.policy.context import Context
 from agents.harness.policy.secrets import is_secret_name
-import itertools
 
 POLICY_FOLDER = ".pullcord"  # a repository's share of the policy
 

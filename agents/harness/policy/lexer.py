@@ -341,4 +341,6 @@ def alternatives(word: Word) -> list[Word]:
         before, after = text[: match.start()], text[match.end() :]
         waiting += [before + choice + after for choice in match[1].split(",")]
     names, tainted, glob = word.names, word.tainted, word.glob
-    return [Word(text, word.known, False, names, tainted, glob) for text in done + waiting]
+    return [
+        Word(text, word.known, names=names, tainted=tainted, glob=glob) for text in done + waiting
+    ]

@@ -170,10 +170,8 @@ def _check_reader(context: Context, name: str, arguments: list[str]) -> None:
     for option in options:
         if is_dangerous(option, reader.dangerous_letters, reader.dangerous_words):
             raise Refused("A9", f"`{name} {option}` may write files or start programs")
-    if name == "date" and not all(argument.startswith("+") for argument in plain[:1]):
-        # `date -d TEXT` has a plain argument that is no format; with a number it sets the clock.
-        if not any(option.startswith(("-d", "--date", "-r", "--ref")) for option in options):
-            raise Refused("A6", "`date` with a time sets the clock")
+    if name == "date":
+        _check_date(plain, options)
     if reader.most_arguments is not None and len(plain) > reader.most_arguments:
         raise Refused("A9", f"`{name}` with so many arguments may write a file")
     texts = reader.text_arguments
@@ -181,6 +179,13 @@ def _check_reader(context: Context, name: str, arguments: list[str]) -> None:
         texts = 0
     for argument in [*plain[texts:], *values(options)]:
         check_read(context, argument, metadata_only=reader.metadata_only)
+
+
+def _check_date(plain: list[str], options: list[str]) -> None:
+    """`date 0101` sets the clock; `date +FORMAT` and `date -d TEXT` show it."""
+    is_shown = any(option.startswith(("-d", "--date", "-r", "--ref")) for option in options)
+    if plain and not plain[0].startswith("+") and not is_shown:
+        raise Refused("A6", "`date` with a time sets the clock")
 
 
 def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:

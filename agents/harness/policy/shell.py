@@ -160,7 +160,7 @@ class _Reader:
             for word in command.words[1:]:
                 match = _ASSIGNMENT.match(word.text)
                 if match is not None:
-                    value = Word(match[2], word.known, True, word.names, word.tainted)
+                    value = Word(match[2], word.known, names=word.names, tainted=word.tainted)
                     command.assignments.append((match[1], value))
                     self._variables[match[1]] = value
         elif command.name == "for" and len(command.words) > 1:

@@ -62,7 +62,7 @@ _PAIRS = frozenset(
 )  # fmt: skip
 _CONTAINERS = frozenset({"docker", "podman", "nerdctl"})
 _FIND_STARTS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
-_TAKES_TEXT = {"su": "-c", "script": "-c", "flock": "-c", "watch": "", "env": "-S"}
+_TAKES_TEXT = {"su": "-c", "script": "-c", "flock": "-c", "env": "-S", "mapfile": "-C"}
 
 
 def unwrapped(context: Context, commands: list[Command], *, depth: int = 0) -> Iterator[Command]:
@@ -74,35 +74,38 @@ def unwrapped(context: Context, commands: list[Command], *, depth: int = 0) -> I
 
 
 def _inner(context: Context, command: Command, depth: int) -> Iterator[Command]:
-    name = command.name
-    if name in SHELLS:
+    text = _text_argument(command)
+    if text is not None:
+        yield from _text(context, command, text, depth)
+    elif command.name in SHELLS:
         yield from _shell(context, command, depth)
-    elif name == "eval":
-        yield from _text(context, command, " ".join(command.arguments), depth)
-    elif name == "trap" and command.arguments:
-        yield from _text(context, command, command.arguments[0], depth)
-    elif name == "mapfile" and "-C" in command.arguments[:-1]:
-        yield from _text(context, command, _after(command, "-C"), depth)
-    elif name == "find":
+    elif command.name == "find":
         yield from _find(command)
-    elif name == "git":
+    elif command.name == "git":
         yield from _git(context, command, depth)
-    elif name in _CONTAINERS and command.arguments[:1] == ["exec"]:
+    elif command.name in _CONTAINERS and command.arguments[:1] == ["exec"]:
         yield from _rest(command, command.words[2:], "uew", 1)
-    elif (name, *command.arguments[:1]) in _PAIRS:
+    elif (command.name, *command.arguments[:1]) in _PAIRS:
         yield from _rest(command, command.words[2:], "p", 0)
-    elif name in _TAKES_TEXT or name in _REST:
+    elif command.name in _REST:
         yield from _wrapper(context, command, depth)
+
+
+def _text_argument(command: Command) -> str | None:
+    """Shell text that a command is given as an argument (shells themselves are read elsewhere)."""
+    name, arguments = command.name, command.arguments
+    if name == "eval":
+        return " ".join(arguments)
+    if name == "trap" and arguments:
+        return arguments[0]
+    option = _TAKES_TEXT.get(name)
+    if option is not None and option in arguments[:-1]:
+        return arguments[arguments.index(option) + 1]
+    return None
 
 
 def _wrapper(context: Context, command: Command, depth: int) -> Iterator[Command]:
     name = command.name
-    option = _TAKES_TEXT.get(name)
-    if option and option in command.arguments[:-1]:
-        yield from _text(context, command, _after(command, option), depth)
-        return
-    if name not in _REST:
-        return
     letters, before = _REST[name]
     for inner in _rest(command, command.words[1:], letters, before):
         if name == "xargs":
@@ -210,8 +213,3 @@ def _text(context: Context, command: Command, text: str, depth: int) -> Iterator
         # The first command of the text has what is piped into the shell.
         upstream = inner.upstream or command.upstream
         yield replace(inner, through=through, upstream=upstream)
-
-
-def _after(command: Command, option: str) -> str:
-    arguments = command.arguments
-    return arguments[arguments.index(option) + 1]
