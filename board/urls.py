@@ -8,6 +8,7 @@ from board.views import (
     boards,
     card_acts,
     cards,
+    events,
     health,
     me,
     project_settings,
@@ -36,6 +37,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("p/<str:key>/cards/new/", cards.create, name="new_card"),
     path("p/<str:key>/lanes/<int:column_id>/", boards.lane, name="lane"),
     path("p/<str:key>/archive/", boards.archive, name="archived"),
+    path("p/<str:key>/events/", events.poll, name="events"),
     path("cards/<str:ref>/", cards.show, name="card"),
     path("cards/<str:ref>/edit/", cards.edit, name="edit_card"),
     *(
