@@ -15,6 +15,7 @@ from agents.sandbox import probe
 
 GIT_NEEDED = (2, 38)  # merge-tree --write-tree
 LONGEST_SOCKET_PATH = 100  # bytes; the kernel's limit is 107
+PORTS = range(1, 65536)
 
 
 class Problem(Exception):  # noqa: N818  a finding, for a person
@@ -48,6 +49,8 @@ def check_git() -> str:
 
 def check_port(host: str, port: int) -> None:
     """Raise Problem unless the address is free."""
+    if port not in PORTS:
+        raise Problem(f"{port} is no port. Choose one from {PORTS[0]} to {PORTS[-1]} with --port.")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe_socket:
         probe_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

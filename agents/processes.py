@@ -335,16 +335,18 @@ def spawn(
     cwd: Path,
     env: Mapping[str, str],
     output: Path | None = None,
+    errors_only: bool = False,
 ) -> Child:
     """Start a long-lived child in a session of its own, its output appended to `output` or ours.
 
+    With `errors_only` what it prints to standard output is dropped.
     Call it from a thread that lives as long as the child should: the child gets SIGTERM when that
     thread ends, however it ends (Linux only).
     Raises OSError if it cannot be started.
     """
     marker = uuid.uuid4().hex
     with contextlib.ExitStack() as stack:
-        sink: IO[bytes] | None = None
+        sink: IO[bytes] | int | None = subprocess.DEVNULL if errors_only else None
         if output is not None:
             sink = stack.enter_context(output.open("ab"))
         process = subprocess.Popen(
@@ -353,7 +355,7 @@ def spawn(
             env={**env, MARKER: marker},
             stdin=subprocess.DEVNULL,
             stdout=sink,
-            stderr=None if sink is None else subprocess.STDOUT,
+            stderr=None if output is None else subprocess.STDOUT,
             start_new_session=True,
         )
     return Child(process, marker)

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from agents import tasks
 from board import bus, signals
 
 
@@ -19,4 +18,11 @@ def connect() -> None:
 
 def wake_workers(**_ids: Any) -> None:
     """Send one wake-up without content, from the bus's thread: a slow broker holds nobody up."""
-    bus.run_soon(tasks.send_wake)
+    bus.run_soon(_send_wake)
+
+
+def _send_wake() -> None:
+    # Celery is big; a process that wakes nobody (a command, the supervisor) starts without it.
+    from agents import tasks
+
+    tasks.send_wake()

@@ -1,14 +1,23 @@
-"""Keeps the processes of the embedded product alive: starts, restarts with back-off, stops in order."""
+"""Keeps the processes of the embedded product alive: starts, restarts with back-off, stops in order.
 
+`manage.py up` becomes this program once everything is prepared: `python -m agents.supervisor FD`, with the
+plan in the pipe FD. It imports no Django, so that what only waits needs next to no memory.
+"""
+
+import json
 import logging
+import os
+import signal
+import socket
+import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from agents.processes import Child, spawn
+from agents.processes import Child, own_environment, spawn
 
 log = logging.getLogger(__name__)
 
@@ -17,17 +26,40 @@ FIRST_PAUSE_SECONDS = 0.2
 LONGEST_PAUSE_SECONDS = 10.0
 HEALTHY_SECONDS = 10.0  # after so long a life a death counts as the first
 GRACE_SECONDS = 9.0  # all is over within 10
+LAST_GRACE_SECONDS = 0.7  # for what the others needed until they were gone
 
 
 @dataclass(frozen=True)
 class Program:
-    """One process to keep alive. `is_well` is asked now and then; a sick process is restarted."""
+    """One process to keep alive; `environment` is added to our own."""
 
     name: str
     argv: Sequence[str]
-    environment: Mapping[str, str]
-    output: Path | None = None  # where it writes; None is the supervisor's own output
-    is_well: Callable[[int], bool] = lambda _pid: True
+    environment: Mapping[str, str] = field(default_factory=dict)
+    output: str = ""  # the file it writes to; "" is the supervisor's own output
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to keep alive, the first of which the others need; and what to say once the address answers."""
+
+    folder: str
+    programs: Sequence[Program]
+    host: str
+    port: int
+    greeting: str
+    farewell: str
+
+    def to_json(self) -> str:
+        """Return the plan as `from_json` reads it."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> "Plan":
+        """Return the plan that `to_json` wrote."""
+        values = json.loads(text)
+        programs = [Program(**program) for program in values.pop("programs")]
+        return cls(programs=programs, **values)
 
 
 class Keeper:
@@ -40,7 +72,6 @@ class Keeper:
         self._started_at = 0.0
         self._start_at = 0.0
         self._pause = FIRST_PAUSE_SECONDS
-        self.starts = 0
 
     @property
     def pid(self) -> int | None:
@@ -67,21 +98,21 @@ class Keeper:
         self._pause = min(self._pause * 2, LONGEST_PAUSE_SECONDS)
 
     def _start(self, now: float) -> None:
-        self._child = spawn(self.program.argv, cwd=self._folder, env=self.program.environment)
+        program = self.program
+        self._child = spawn(
+            program.argv,
+            cwd=self._folder,
+            env={**own_environment(), **program.environment},
+            output=Path(program.output) if program.output else None,
+            # Celery and Daphne greet and take leave there; our own messages go to standard error.
+            errors_only=True,
+        )
         self._started_at = now
-        self.starts += 1
 
-    def check(self) -> None:
-        """Kill the program if it lives but is not well; `look` starts it again."""
-        child = self._child
-        if child is not None and child.poll() is None and not self.program.is_well(child.pid):
-            log.error("%s lives but does not work; it is restarted", self.program.name)
-            child.terminate(grace_seconds=2.0)
-
-    def stop(self) -> None:
+    def stop(self, grace_seconds: float = GRACE_SECONDS) -> None:
         """Ask it to stop, and kill it when it takes too long."""
         if self._child is not None:
-            self._child.terminate(grace_seconds=GRACE_SECONDS)
+            self._child.terminate(grace_seconds=grace_seconds)
             self._child = None
 
 
@@ -90,24 +121,20 @@ class Supervisor:
 
     def __init__(self, programs: Sequence[Program], folder: Path) -> None:
         self.keepers = [Keeper(program, folder) for program in programs]
-        self._stop = threading.Event()
+        self._is_stopping = False
 
     def stop(self) -> None:
-        """Ask `run` to return; safe in a signal handler."""
-        self._stop.set()
+        """Ask `run` to return; safe in a signal handler, which an Event's lock would not be."""
+        self._is_stopping = True
 
-    def run(self, *, check_seconds: float = 15.0) -> None:
+    def run(self) -> None:
         """Keep everything alive until `stop` is called. Call it in the main thread: see `spawn`."""
-        next_check = time.monotonic() + check_seconds
         try:
-            while not self._stop.wait(LOOK_SECONDS):
+            while not self._is_stopping:
                 now = time.monotonic()
                 for keeper in self.keepers:
                     keeper.look(now)
-                if now >= next_check:
-                    next_check = now + check_seconds
-                    for keeper in self.keepers:
-                        keeper.check()
+                time.sleep(LOOK_SECONDS)
         finally:
             self._stop_all()
 
@@ -116,4 +143,47 @@ class Supervisor:
         first, *others = self.keepers
         with ThreadPoolExecutor(max(len(others), 1)) as threads:
             list(threads.map(Keeper.stop, others))
-        first.stop()
+        first.stop(LAST_GRACE_SECONDS)
+
+
+def main() -> None:
+    """Carry out the plan that is in the pipe whose number is the only argument."""
+    with os.fdopen(int(sys.argv[1]), encoding="utf-8") as pipe:
+        plan = Plan.from_json(pipe.read())
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    supervisor = Supervisor(plan.programs, Path(plan.folder))
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda _number, _frame: supervisor.stop())
+    threading.Thread(target=greet, args=(plan,), daemon=True).start()
+    supervisor.run()
+    say(plan.farewell)
+
+
+def greet(plan: Plan) -> None:
+    """Say where the product is, once it is there."""
+    while not answers(plan.host, plan.port):
+        time.sleep(0.05)
+    say(plan.greeting)
+
+
+def answers(host: str, port: int) -> bool:
+    """Return whether the web server answers a request; the first one also loads its pages."""
+    try:
+        with socket.create_connection((host, port), timeout=10) as connection:
+            connection.sendall(b"GET /healthz HTTP/1.0\r\nHost: localhost\r\n\r\n")
+            return connection.recv(5) == b"HTTP/"
+    except OSError:
+        return False
+
+
+def say(text: str) -> None:
+    """Print for the person at the terminal, who may have closed it."""
+    try:
+        sys.stdout.write(f"{text}\n")
+        sys.stdout.flush()
+    except OSError:
+        log.debug("Nobody reads: %s", text)
+
+
+if __name__ == "__main__":
+    main()

@@ -5,6 +5,8 @@ Every name is described in docs/reference/settings.md. A secret may come from a 
 
 import os
 import secrets
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,6 +16,8 @@ import dj_database_url
 from board import __version__
 
 BASE_DIR = Path(__file__).resolve().parent.parent
+# A checkout has the pages beside the package, a wheel inside it.
+PAGES_DIR = BASE_DIR if (BASE_DIR / "templates").is_dir() else BASE_DIR / "board"
 VERSION = __version__
 
 
@@ -36,7 +40,7 @@ def number(name: str, default: int) -> int:
     return int(text(name) or default)
 
 
-DATA = Path(text("PULLCORD_DATA") or BASE_DIR / "data").resolve()
+DATA = Path(text("PULLCORD_DATA") or "data").resolve()
 
 
 def secret_key() -> str:
@@ -45,14 +49,28 @@ def secret_key() -> str:
     if key:
         return key
     path = DATA / "secret_key"
-    DATA.mkdir(parents=True, exist_ok=True)
     try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
+        if not path.exists():
+            make_secret(path)
         return path.read_text(encoding="ascii").strip()
-    with os.fdopen(handle, "w", encoding="ascii") as file:
-        file.write(secrets.token_urlsafe(50))
-    return path.read_text(encoding="ascii").strip()
+    except OSError as error:
+        raise SystemExit(
+            f"The data folder {DATA} cannot be written ({error.strerror}). "
+            "Give this user the right, or choose another with --data or PULLCORD_DATA."
+        ) from error
+
+
+def make_secret(path: Path) -> None:
+    """Write a new secret to `path` unless another process is first; nobody ever reads half of one."""
+    DATA.mkdir(parents=True, exist_ok=True)
+    handle, draft = tempfile.mkstemp(dir=DATA)
+    try:
+        with os.fdopen(handle, "w", encoding="ascii") as file:
+            file.write(secrets.token_urlsafe(50))
+        with suppress(FileExistsError):
+            path.hardlink_to(draft)
+    finally:
+        Path(draft).unlink()
 
 
 SECRET_KEY = secret_key()
@@ -70,7 +88,6 @@ CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]
 SECURE_SSL = _public.scheme == "https"
 
 INSTALLED_APPS = [
-    "daphne",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -99,7 +116,7 @@ ASGI_APPLICATION = "board.asgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [BASE_DIR / "templates"],
+        "DIRS": [PAGES_DIR / "templates"],
         "APP_DIRS": False,
         "OPTIONS": {
             "context_processors": [
@@ -212,7 +229,7 @@ CONTENT_SECURITY_POLICY = {
 STATIC_URL = "static/"
 # Served as they lie in the checkout or the wheel. Modules import each other by plain names, so
 # browsers ask each time whether a file has changed; unchanged, that costs a 304.
-STATIC_ROOT = BASE_DIR / "static"
+STATIC_ROOT = PAGES_DIR / "static"
 WHITENOISE_MAX_AGE = 0  # seconds
 WHITENOISE_AUTOREFRESH = DEBUG
 

@@ -2,8 +2,8 @@
 
 import logging
 
-import redis
 from django.conf import settings
+from django.contrib.auth.decorators import login_not_required
 from django.db import DatabaseError, connection
 from django.http import HttpRequest, JsonResponse
 
@@ -14,6 +14,7 @@ log = logging.getLogger(__name__)
 REDIS_SECONDS = 1.0
 
 
+@login_not_required
 def show(request: HttpRequest) -> JsonResponse:
     """Answer 200 if the database works, else 503. It names no project and no person."""
     del request
@@ -38,6 +39,8 @@ def _database() -> tuple[str, list[dict[str, object]]]:
 
 
 def _redis() -> str:
+    import redis  # big, and a page needs it only when a browser opens a socket
+
     client = redis.Redis.from_url(
         settings.REDIS_URL, socket_timeout=REDIS_SECONDS, socket_connect_timeout=REDIS_SECONDS
     )

@@ -1,37 +1,34 @@
 """`manage.py up`: the whole product on this machine, with one command."""
 
 import hashlib
-import signal
+import os
 import sys
 import tempfile
-import threading
-import time
-import urllib.error
-import urllib.request
 from argparse import ArgumentParser
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
+from django.db import OperationalError
 
 from agents import preflight, processes
-from agents.sandbox import probe
-from agents.supervisor import Program, Supervisor
+from agents.sandbox import SandboxLevel, probe
+from agents.supervisor import Plan, Program
 from board.actions.accounts import create_owner_link
-from board.actions.workers import is_beating
 
-READY_SECONDS = 30.0
+EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  named, not bound
 
 
 class Command(BaseCommand):
-    """Checks the machine, migrates, and supervises Valkey, web and worker."""
+    """Checks the machine, migrates, and becomes the supervisor of Valkey, web and worker."""
 
     help = "Start Pullcord: web server, worker and Valkey, on SQLite unless DATABASE_URL is set."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add --host, --port and --data."""
+        """Add --host, --port and --data, which `board.__main__` has put into the settings already."""
         parser.add_argument(
             "--host", default=settings.HOST, help="address to listen on (127.0.0.1)"
         )
@@ -40,110 +37,119 @@ class Command(BaseCommand):
         )
         parser.add_argument("--data", default=str(settings.DATA), help="data folder (./data)")
 
-    def handle(self, *_args: Any, host: str, port: int, data: str, **_options: Any) -> None:
-        """Run until Ctrl-C."""
-        wanted = self._wanted_environment(host, port, Path(data))
-        if wanted:
-            processes.replace_self([sys.executable, *sys.argv], wanted)
+    def handle(self, *_args: Any, host: str, port: int, **_options: Any) -> None:
+        """Prepare everything, then hand over."""
         try:
             preflight.check_git()
-            with preflight.claim_data_folder(settings.DATA):
-                preflight.check_port(host, port)
-                self._run(host, port)
+            lock = preflight.claim_data_folder(settings.DATA)
+            preflight.check_port(host, port)
+            programs = self._programs(host, port)
         except preflight.Problem as problem:
             raise CommandError(str(problem)) from problem
+        with ThreadPoolExecutor(1) as threads:
+            level = threads.submit(probe)
+            self._migrate()
+            greeting = self._greeting(level.result())
+        plan = Plan(
+            folder=str(settings.BASE_DIR),
+            programs=programs,
+            host=EVERYWHERE.get(host, host),
+            port=port,
+            greeting=greeting,
+            farewell="Stopped. Runs that were under way continue at the next start.",
+        )
+        become_supervisor(plan, lock.fileno())
 
-    def _wanted_environment(self, host: str, port: int, data: Path) -> dict[str, str]:
-        """Return the variables that the settings must be read with, if they were read with others."""
-        wanted = {}
-        if data.resolve() != settings.DATA:
-            wanted["PULLCORD_DATA"] = str(data.resolve())
-        if host != settings.HOST:
-            wanted["PULLCORD_HOST"] = host
-        if port != settings.PORT:
-            wanted["PULLCORD_PORT"] = str(port)
-        return wanted
-
-    def _run(self, host: str, port: int) -> None:
-        call_command("migrate", verbosity=0, interactive=False)
-        supervisor = Supervisor(self._programs(host, port), settings.BASE_DIR)
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, lambda _number, _frame: supervisor.stop())
-        threading.Thread(target=self._greet, args=(host, port), daemon=True).start()
-        supervisor.run()
-        self.stdout.write("Stopped. Runs that were under way continue at the next start.")
+    def _migrate(self) -> None:
+        try:
+            call_command("migrate", verbosity=0, interactive=False)
+        except OperationalError as error:
+            raise CommandError(
+                f"The database does not answer: {str(error).strip()}\nStart it, or correct DATABASE_URL."
+            ) from error
 
     def _programs(self, host: str, port: int) -> list[Program]:
-        environment = processes.own_environment()
         programs = []
+        # The programs start in another folder, where a relative path would mean another place.
+        environment = {
+            "PULLCORD_DATA": str(settings.DATA),
+            "PULLCORD_WORKSPACES": str(settings.WORKSPACES),
+        }
         if not settings.REDIS_IS_GIVEN:
-            socket_path = _socket_path(settings.DATA)
-            environment["REDIS_URL"] = f"unix://{socket_path}"
+            path = socket_path(settings.DATA)
+            environment["REDIS_URL"] = f"unix://{path}"
             log = settings.DATA / "valkey.log"
             log.unlink(missing_ok=True)
-            programs.append(Program("valkey", _valkey(socket_path), environment, output=log))
+            programs.append(Program("valkey", valkey_command(path), output=str(log)))
         daphne = [sys.executable, "-m", "daphne", "-b", host, "-p", str(port), "--verbosity", "0"]
-        web = Program("web", [*daphne, "--no-server-name", "board.asgi:application"], environment)
-        celery = [sys.executable, "-m", "celery", "-A", "board", "worker", "--pool", "threads"]
+        web = [*daphne, "--no-server-name", "board.asgi:application"]
+        celery = [sys.executable, "-m", "celery", "--quiet", "-A", "board", "worker"]
+        threads = ["--pool", "threads", "--concurrency", "2", "-Q", "agents,housekeeping"]
         quiet = ["--without-gossip", "--without-mingle", "--loglevel", "WARNING"]
-        worker = Program(
-            "worker",
-            [*celery, "--concurrency", "2", "-Q", "agents,housekeeping", *quiet],
-            environment,
-            is_well=is_beating,
-        )
-        return [*programs, web, worker]
+        return [
+            *programs,
+            Program("web", web, environment),
+            Program("worker", [*celery, *threads, *quiet], environment),
+        ]
 
-    def _greet(self, host: str, port: int) -> None:
-        """Print the address once it answers, and the owner link while nobody owns the installation."""
-        shown = "127.0.0.1" if host in {"0.0.0.0", "::"} else host  # noqa: S104  compared, not bound
-        address = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}"
-        deadline = time.monotonic() + READY_SECONDS
-        while not _answers(f"{address}/healthz") and time.monotonic() < deadline:
-            time.sleep(0.05)
-        level = probe()
-        self.stdout.write(f"\n  Pullcord is at {settings.PUBLIC_URL}")
+    def _greeting(self, level: SandboxLevel) -> str:
+        """Return what is said once the address answers, with a link while nobody owns the installation."""
+        lines = ["", f"Pullcord is at {settings.PUBLIC_URL}"]
         token = create_owner_link()
         if token is not None:
-            self.stdout.write(
-                f"  Nobody owns it yet. Open this link, it works once:\n  {settings.PUBLIC_URL}/setup/{token}/"
-            )
+            lines += [
+                "Nobody owns it yet. Open this link, it works once:",
+                f"{settings.PUBLIC_URL}/setup/{token}/",
+            ]
         if level.name != "bubblewrap":
-            self.stdout.write(f"  {level.message}")
-        self.stdout.write("  Ctrl-C stops it.\n")
-        self.stdout.flush()
+            lines.append(f"Sandbox level none: {level.message}")
+        if os.geteuid() == 0:
+            lines.append(
+                "This runs as root, for whom the limits on agents' commands do not hold. "
+                "An ordinary user is safer."
+            )
+        lines.append("Ctrl-C stops it.")
+        return "\n".join(f"  {line}" if line else "" for line in lines) + "\n"
 
 
-def _answers(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(url, timeout=1):  # noqa: S310  our own address
-            return True
-    except urllib.error.HTTPError:
-        return True
-    except OSError:
-        return False
+def become_supervisor(plan: Plan, lock: int) -> None:
+    """Replace this process by the supervisor, which keeps the data folder's lock and reads the plan.
+
+    The plan goes through a pipe, since it holds the owner link: others may see arguments.
+    """
+    reader, writer = os.pipe()
+    for descriptor in (reader, lock):
+        os.set_inheritable(descriptor, True)
+    with os.fdopen(writer, "w", encoding="utf-8") as pipe:
+        pipe.write(plan.to_json())
+    os.chdir(plan.folder)  # where Python finds the module
+    processes.replace_self([sys.executable, "-m", "agents.supervisor", str(reader)], {})
 
 
-def _socket_path(data: Path) -> Path:
+def socket_path(data: Path) -> Path:
     """Return where Valkey listens: in the data folder, or in a private folder when that path is too long."""
     path = data / "valkey.sock"
     if len(str(path).encode()) <= preflight.LONGEST_SOCKET_PATH:
         return path
     digest = hashlib.sha256(str(data).encode()).hexdigest()[:16]
-    folder = Path(tempfile.gettempdir()) / f"pullcord-{digest}"
+    folder = Path(tempfile.gettempdir()) / f"pullcord-{os.getuid()}-{digest}"
     folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.is_symlink() or folder.stat().st_uid != os.getuid():
+        raise preflight.Problem(
+            f"{folder} belongs to somebody else. Choose a data folder with a shorter path."
+        )
     return folder / "valkey.sock"
 
 
-def _valkey(socket_path: Path) -> list[str]:
+def valkey_command(socket: Path) -> list[str]:
     """Return the command of a Valkey that only this user reaches and that stores nothing."""
     options = {
         "--port": "0",
-        "--unixsocket": str(socket_path),
+        "--unixsocket": str(socket),
         "--unixsocketperm": "700",
         "--save": "",
         "--appendonly": "no",
-        "--dir": str(socket_path.parent),
+        "--dir": str(socket.parent),
         "--daemonize": "no",
         "--loglevel": "warning",
     }
