@@ -14,7 +14,7 @@ from board.actions.workers import take_lead
 log = logging.getLogger(__name__)
 
 LEAD_SECONDS = 10.0
-MAX_SLEEP_SECONDS = 2.0
+MAX_SLEEP_SECONDS = 2
 
 
 class LeaderScheduler(Scheduler):
@@ -40,7 +40,7 @@ class LeaderScheduler(Scheduler):
 class BeatStep(bootsteps.StartStopStep):
     """Runs beat beside the consumer of a worker that listens to `housekeeping`."""
 
-    requires = {"celery.worker.components:Pool"}
+    requires = ("celery.worker.components:Pool",)
 
     def __init__(self, parent: Any, **options: Any) -> None:
         super().__init__(parent, **options)

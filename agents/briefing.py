@@ -40,7 +40,6 @@ def load_brief(run_id: int, fence: int) -> Brief:
     card, project = run.card, run.project
     card.project = project
     before = _sent_back(card, run)
-    credential = model_access()
     return Brief(
         run_id=run.pk,
         attempt=run.attempt,
@@ -56,9 +55,15 @@ def load_brief(run_id: int, fence: int) -> Brief:
         base_sha=run.base_sha or (before.base_sha if before else ""),
         start_sha=before.head_sha if before else "",
         prompt=_prompt(card, run),
-        access=credential
-        and ModelAccess(run.model, credential.api_key, credential.base_url, credential.header),
+        access=_access(run),
     )
+
+
+def _access(run: Run) -> ModelAccess | None:
+    credential = model_access()
+    if credential is None:
+        return None
+    return ModelAccess(run.model, credential.api_key, credential.base_url, credential.header)
 
 
 def _sent_back(card: Card, run: Run) -> Run | None:

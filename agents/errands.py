@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import threading
-from collections.abc import Callable
 from typing import Any
 
 from django.conf import settings
@@ -122,12 +121,12 @@ class ErrandWork:
         )
 
     async def _report_fault(self, message: str) -> None:
-        report: Callable[..., None]
-        if self.errand.kind == ErrandKind.FETCH:
-            report, values = projects.fail_fetch, {"message": message}
-        else:
-            report, values = merges.refuse_merge, {"reason": message, "by": BY}
         try:
-            await self._db(report, self.errand, fence=self.errand.fence, **values)
+            if self.errand.kind == ErrandKind.FETCH:
+                await self._db(
+                    projects.fail_fetch, self.errand, fence=self.errand.fence, message=message
+                )
+            else:
+                await self._refuse(message)
         except BoardError as error:
             log.info("Errand %s: %s", self.errand.pk, error)

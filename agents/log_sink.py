@@ -66,6 +66,8 @@ class LogSink:
                 self._progress["activity"] = "Thinking"
             case "note":
                 self._progress["activity"] = str(data.get("text", ""))[:300]
+            case _:
+                pass
 
     async def _write_forever(self) -> None:
         next_progress = 0.0
@@ -79,7 +81,7 @@ class LogSink:
                     next_progress = self._loop.time() + PROGRESS_SECONDS
             except LeaseLost:
                 return
-            except Exception:  # noqa: BLE001  a log that cannot be written must not end the run
+            except Exception:
                 log.exception(
                     "The log of run %s could not be written; it is tried again", self._run_id
                 )

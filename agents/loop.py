@@ -41,7 +41,7 @@ DATABASE_PAUSE_SECONDS = 2.0  # after a database error, so that logs do not fill
 class AgentsStep(bootsteps.StartStopStep):
     """Runs the agents' loop beside Celery's consumer, in a worker that listens to `agents`."""
 
-    requires = {"celery.worker.components:Pool"}
+    requires = ("celery.worker.components:Pool",)
 
     def __init__(self, parent: Any, **options: Any) -> None:
         super().__init__(parent, **options)
@@ -163,7 +163,7 @@ class AgentLoop:
                 if claim is None:
                     return
                 self._occupy(slot, claim)
-        except Exception:  # noqa: BLE001  a database that is away must not end the loop
+        except Exception:
             log.exception("No work could be claimed; trying again")
             await asyncio.sleep(DATABASE_PAUSE_SECONDS)
 

@@ -62,9 +62,9 @@ class Refused:
 
 def load_card(errand: Errand) -> Merging:
     """Read what a merge needs to know."""
-    card = Card.objects.select_related("project", "run", "created_by").get(pk=errand.card_id)
-    run = card.run
-    if run is None:
+    cards = Card.objects.select_related("project", "run", "created_by").filter(errands=errand)
+    card = cards.first()
+    if card is None or (run := card.run) is None:
         raise WorkspaceError("This card has no work to merge.", code="no_work")
     asked_by = errand.requested_by or card.created_by
     project = card.project

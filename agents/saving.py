@@ -16,7 +16,7 @@ class Saver:
     thinks; `settle` waits for it, so that no later call changes the files under it.
     """
 
-    def __init__(self, save: Callable[[str], Awaitable[None]]) -> None:
+    def __init__(self, save: Callable[[str], Awaitable[object]]) -> None:
         self._save = save
         self._is_changed = False
         self._task: asyncio.Task[None] | None = None

@@ -13,5 +13,5 @@ def listen(callback: Callable[[], None]) -> Callable[[], None]:
 
 def wake_all() -> None:
     """Call every listener of this process."""
-    for callback in list(_listeners):
+    for callback in _listeners:
         callback()

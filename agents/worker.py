@@ -25,7 +25,7 @@ from agents.harness.ports import EntryKind
 from agents.harness.tools.registry import seen_in
 from agents.log_sink import LogSink
 from agents.policies import policy_context
-from agents.rehearsal import RehearsalServer
+from agents.rehearsal.server import RehearsalServer
 from agents.saving import Saver
 from agents.workspaces.errors import WorkspaceError
 from agents.workspaces.git import resolve
@@ -93,21 +93,12 @@ class RunWork:
             await self._put_aside(wait)
         except asyncio.CancelledError:
             await self._end_early()
-        except _Unfinished as error:
-            await self._fail(FailureKind.REPORTED, str(error), remaining=error.remaining)
-        except FatalError as error:
-            await self._fail(FailureKind(error.kind), str(error))
-        except WorkspaceError as error:
-            await self._fail(FailureKind.INFRASTRUCTURE, str(error))
         except TransitionError:
             # A person cancelled the run in the moment in which it ended.
             self._reason = StopReason.CANCELLED
             await self._end_early()
-        except Exception as error:  # a bug must end its own run only, and be seen
-            log.exception("Run %s ended by a fault of ours", run_id)
-            await self._fail(
-                FailureKind.INTERNAL, f"A fault of Pullcord's own: {error!r}. See the worker's log."
-            )
+        except Exception as error:  # noqa: BLE001  a bug must end its own run only, and be seen
+            await self._fail(error)
         finally:
             await self._sink.close()
 
@@ -158,7 +149,7 @@ class RunWork:
             await saver.settle()
             head = await self._save(desk, "The agent's report")
             if outcome.status == "failed":
-                raise _Unfinished(outcome.summary, outcome.remaining)
+                raise _UnfinishedError(outcome.summary, outcome.remaining)
             results = await verification.run_checks(
                 brief.checks, shell=desk.shell, context=desk.context, sink=self._sink
             )
@@ -320,10 +311,23 @@ class RunWork:
                     "Run %s was stopped, because its lease could not be renewed", self.claim.run_id
                 )
 
-    async def _fail(self, kind: FailureKind, message: str, **outcome: str) -> None:
+    async def _fail(self, error: Exception) -> None:
+        """End the run as failed, with the reason that a person can act on."""
+        remaining = ""
+        match error:
+            case _UnfinishedError():
+                kind, message, remaining = FailureKind.REPORTED, str(error), error.remaining
+            case FatalError():
+                kind, message = FailureKind(error.kind), str(error)
+            case WorkspaceError():
+                kind, message = FailureKind.INFRASTRUCTURE, str(error)
+            case _:
+                log.error("Run %s ended by a fault of ours", self.claim.run_id, exc_info=error)
+                kind = FailureKind.INTERNAL
+                message = f"A fault of Pullcord's own: {error!r}. See the worker's log."
         self._sink.emit("note", text=message, level="error")
         left = await self._leave()
-        await self._try_end(runs.fail_run, kind=kind, message=message, **left, **outcome)
+        await self._try_end(runs.fail_run, kind=kind, message=message, remaining=remaining, **left)
 
     async def _leave(self) -> dict[str, Any]:
         """Save what there is and return it for the run's row; nothing of the work is lost."""
@@ -351,7 +355,7 @@ class RunWork:
             log.info("Run %s: %s", self.claim.run_id, error)
 
 
-class _Unfinished(FatalError):
+class _UnfinishedError(FatalError):
     """The agent itself reported that it could not do it."""
 
     def __init__(self, summary: str, remaining: str) -> None:

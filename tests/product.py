@@ -77,6 +77,7 @@ class Product:
             "REDIS_URL": f"unix://{self._sockets / 'valkey.sock'}",
             "DJANGO_SETTINGS_MODULE": "board.settings",
             "PYTHONWARNINGS": "default",
+            "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
             **(environment or {}),
         }
         if api is not None:
@@ -109,16 +110,17 @@ class Product:
 
     def start(self, name: str) -> None:
         """Start `valkey`, `web` or `worker-N`."""
-        self._children[name] = subprocess.Popen(
-            self._command(name),
-            cwd=ROOT,
-            env=self._environment,
-            stdin=subprocess.DEVNULL,
-            stdout=self._log.open("ab"),
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            preexec_fn=die_with_parent if sys.platform == "linux" else None,
-        )
+        with self._log.open("ab") as log:
+            self._children[name] = subprocess.Popen(
+                self._command(name),
+                cwd=ROOT,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=die_with_parent if sys.platform == "linux" else None,
+            )
 
     def _command(self, name: str) -> list[str]:
         python = [sys.executable, "-m"]
@@ -198,7 +200,8 @@ class Product:
             with urllib.request.urlopen(request, timeout=20) as answer:  # noqa: S310
                 return json.load(answer)
         except urllib.error.HTTPError as error:
-            text = error.read().decode(errors="replace")
+            with error:
+                text = error.read().decode(errors="replace")
             with suppress(ValueError):
                 raise Refused(error.code, json.loads(text)) from error
             raise Refused(error.code, {"message": text[:500]}) from error

@@ -4,8 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from agents.harness.ports import Gate, Journal, Sink, Steering
-from agents.harness.reminders import Outcome
+from agents.harness.ports import Gate, Journal, Outcome, Sink, Steering
 from agents.harness.tools.registry import ToolContext
 
 __all__ = ["Executor", "Job", "Links", "ModelAccess"]

@@ -6,7 +6,7 @@ from typing import cast
 from agents.executors import Job, Links, ModelAccess
 from agents.harness.loop import Ports, RunConfig, run_agent
 from agents.harness.models.anthropic import AnthropicModel, HeaderForm
-from agents.harness.reminders import Outcome
+from agents.harness.ports import Outcome
 from agents.harness.tools.catalog import default_tools
 
 

@@ -121,7 +121,11 @@ class Decision(StrEnum):
 
 @dataclass(frozen=True)
 class Answer:
-    """A person's answer to a pending call. `input` is the edited input, None if unchanged."""
+    """A person's answer to a pending call.
+
+    `input` is what is to run where that is not the model's own input: as this person edited it,
+    or as it was shown when an edited call had to be asked about again. None if unchanged.
+    """
 
     decision: Decision
     by: str
@@ -250,7 +254,9 @@ class CommandResult:
 class Shell(Protocol):
     """Runs one command line in the workspace, in the sandbox. Called in a thread, blocks."""
 
-    sandbox_level: str  # `bubblewrap`, `landlock` or `none`
+    @property
+    def sandbox_level(self) -> str:
+        """`bubblewrap`, `landlock` or `none`."""
 
     def run(
         self,

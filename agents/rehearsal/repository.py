@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from agents.workspaces.git import ZERO_SHA, commit_tree, git, move_ref
 from agents.workspaces.git import PRODUCT as AUTHOR
+from agents.workspaces.git import ZERO_SHA, commit_tree, git, move_ref
 from agents.workspaces.hub import create_bare
 
 HELLO = '''\

@@ -31,7 +31,10 @@ NAME_TEST = """
     def test_name(self):
         self.assertEqual(greet("en", "Ann"), "Hello, Ann")
 """
-USAGE = """\
+README = """\
+# Hello
+
+A program that says hello. `python3 hello.py` runs it, `python3 -m unittest` tests it.
 
 ## From Python
 
@@ -40,7 +43,6 @@ USAGE = """\
     greet("fr")         # Bonjour
     greet("en", "Ann")  # Hello, Ann
 """
-README_ANCHOR = "A program that says hello."
 
 
 def say(text: str) -> Block:
@@ -65,7 +67,7 @@ def plan(*texts: str, done: int = 0) -> Block:
     )
 
 
-Turn = list[Block] | Callable[[Json], list[Block]]
+Turn = Sequence[Block] | Callable[[Json], list[Block]]
 
 STEPS = ("Read the program and its tests", "Add French", "Run the tests")
 
@@ -87,24 +89,74 @@ def _after_the_cord(request: Json) -> list[Block]:
 
 CARDS: dict[str, Sequence[Turn]] = {
     "Say hello in French too": (
-        [say("I will look at the program and its tests first."), plan(*STEPS), call("read_file", path="hello.py"), call("read_file", path="test_hello.py")],
-        [say("One more entry in the table, and a test for it."), call("edit_file", path="hello.py", old=LANGUAGES_BEFORE, new=LANGUAGES_AFTER), call("edit_file", path="test_hello.py", old=TEST_ANCHOR, new=TEST_ANCHOR + LANGUAGE_TEST)],
+        [
+            say("I will look at the program and its tests first."),
+            plan(*STEPS),
+            call("read_file", path="hello.py"),
+            call("read_file", path="test_hello.py"),
+        ],
+        [
+            say("One more entry in the table, and a test for it."),
+            call("edit_file", path="hello.py", old=LANGUAGES_BEFORE, new=LANGUAGES_AFTER),
+            call(
+                "edit_file", path="test_hello.py", old=TEST_ANCHOR, new=TEST_ANCHOR + LANGUAGE_TEST
+            ),
+        ],
         [plan(*STEPS, done=2), call("bash", command=CHECK)],
-        [call("report_result", status="done", summary="French is a second entry of GREETINGS, with a test. All tests pass.")],
+        [
+            call(
+                "report_result",
+                status="done",
+                summary="French is a second entry of GREETINGS, with a test. All tests pass.",
+            )
+        ],
     ),
     "Greet people by name": (
-        [say("Let me see where the greeting is made."), call("read_file", path="hello.py"), call("read_file", path="test_hello.py"), call("list_files", path=".")],
-        [say("`greet` takes an optional name."), call("edit_file", path="hello.py", old=NAME_BEFORE, new=NAME_AFTER), call("edit_file", path="test_hello.py", old=TEST_ANCHOR, new=TEST_ANCHOR + NAME_TEST)],
-        [say("The folder `old_greetings` looks unused. I would like to remove it, which deletes files for good."), call("bash", command="rm -r old_greetings")],
+        [
+            say("Let me see where the greeting is made."),
+            call("read_file", path="hello.py"),
+            call("read_file", path="test_hello.py"),
+            call("list_files", path="."),
+        ],
+        [
+            say("`greet` takes an optional name."),
+            call("edit_file", path="hello.py", old=NAME_BEFORE, new=NAME_AFTER),
+            call("edit_file", path="test_hello.py", old=TEST_ANCHOR, new=TEST_ANCHOR + NAME_TEST),
+        ],
+        [
+            say(
+                "The folder `old_greetings` looks unused. I would like to remove it, which deletes files for good."
+            ),
+            call("bash", command="rm -r old_greetings"),
+        ],
         _after_the_cord,
-        [call("report_result", status="done", summary="`greet` takes a name, with a test. The old folder was handled as the person decided.")],
+        [
+            call(
+                "report_result",
+                status="done",
+                summary="`greet` takes a name, with a test. The old folder was handled as the person decided.",
+            )
+        ],
     ),
     "Say in the README how it is used": (
         [call("read_file", path="README.md")],
-        [say("A short section with the two calls that people need."), call("write_file", path="README.md", content=f"# Hello\n\n{README_ANCHOR} `python3 hello.py` runs it, `python3 -m unittest` tests it.\n{USAGE}")],
-        [call("report_result", status="done", summary="The README shows how to call `greet` from Python.")],
+        [
+            say("A short section with the two calls that people need."),
+            call(
+                "write_file",
+                path="README.md",
+                content=README,
+            ),
+        ],
+        [
+            call(
+                "report_result",
+                status="done",
+                summary="The README shows how to call `greet` from Python.",
+            )
+        ],
     ),
-}  # fmt: skip
+}
 
 
 def answer(request: Json) -> list[Block]:
@@ -118,7 +170,7 @@ def answer(request: Json) -> list[Block]:
     if number >= len(turns):
         return [call("report_result", status="done", summary="Everything was done before.")]
     turn = turns[number]
-    return turn(request) if callable(turn) else turn
+    return turn(request) if callable(turn) else list(turn)
 
 
 def _only_the_rehearsal() -> Block:

@@ -56,7 +56,7 @@ class _Server(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
-    def do_POST(self) -> None:  # noqa: N802  the name that http.server calls
+    def do_POST(self) -> None:
         """Answer one request of the Messages API."""
         server = cast("_Server", self.server)
         length = int(self.headers.get("content-length") or 0)
@@ -102,7 +102,7 @@ def events(request: Json) -> Iterator[Json]:
     content = answer(request)
     usage = {"input_tokens": len(json.dumps(request)) // 4, "output_tokens": 1}
     usage |= {"cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
-    message = {
+    message: Json = {
         "id": f"msg_{secrets.token_hex(8)}",
         "type": "message",
         "role": "assistant",

@@ -178,7 +178,9 @@ def grants_of(run_id: int) -> list[GrantedCall]:
     )
     granted = [
         GrantedCall(
-            approval.tool, approval.edited_input or approval.input, approval.facts.get("scripts", {})
+            approval.tool,
+            approval.edited_input or approval.input,
+            approval.facts.get("scripts", {}),
         )
         for approval in for_run
     ]

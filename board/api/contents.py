@@ -228,13 +228,26 @@ def patch_of(file: dict[str, Any]) -> str:
         lines += [f"rename from {old}", f"rename to {new}"]
     source = "/dev/null" if status == "A" else f"a/{old}"
     target = "/dev/null" if status == "D" else f"b/{new}"
-    if file.get("is_binary"):
+    if file.get("binary"):
         lines.append(f"Binary files {source} and {target} differ")
     head = "\n".join(lines) + "\n"
-    hunks: str = file.get("hunks") or ""
+    hunks = file.get("hunks") or []
     if not hunks:
         return head
-    return f"{head}--- {source}\n+++ {target}\n{hunks}" + ("" if hunks.endswith("\n") else "\n")
+    return f"{head}--- {source}\n+++ {target}\n" + "".join(_hunk_text(hunk) for hunk in hunks)
+
+
+def _hunk_text(hunk: dict[str, Any]) -> str:
+    """Return one hunk as text; its lines are [kind, old number, new number, text]."""
+    lines = hunk["lines"]
+    old = sum(line[0] in " -" for line in lines)
+    new = sum(line[0] in " +" for line in lines)
+    head = f"@@ -{hunk['old_start']},{old} +{hunk['new_start']},{new} @@ {hunk['header']}".rstrip()
+    return "\n".join([head, *(f"{_mark(line[0])}{line[3]}" for line in lines)]) + "\n"
+
+
+def _mark(kind: str) -> str:
+    return "\\ " if kind == "\\" else kind
 
 
 def describe_approval(approval: Approval) -> ApprovalAnswer:

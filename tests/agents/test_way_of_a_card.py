@@ -9,7 +9,7 @@ from tests.messages_api import MessagesApi
 from tests.messages_script import call, report, say
 from tests.product import Product, all_results, git, make_repository, running_product
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.timeout(180)]
 
 
 @pytest.fixture
