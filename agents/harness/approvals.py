@@ -15,8 +15,10 @@ def still_holds(answer: Answer, verdict: Verdict) -> bool:
 
     An edited call has a digest of its own; it may use only scripts that the person was shown.
     """
+    if answer.digest == verdict.digest:
+        return True
     if answer.input is None:
-        return answer.digest == verdict.digest
+        return False
     same = all(
         answer.facts.get(fact) == verdict.facts.get(fact) for fact in ("cwd", "sandbox", "policy")
     )

@@ -32,6 +32,7 @@ from agents.harness.ports import (
 )
 from agents.harness.tools.registry import Tool, ToolContext
 from agents.harness.transcript import Transcript
+from agents.harness.unicode import clean
 
 MOST_AT_ONCE = 8  # read-only calls of one turn that run in parallel
 TITLE_LENGTH = 120
@@ -140,7 +141,7 @@ class Dispatcher:
         tool = self._tools[call.tool]
         context = replace(
             self._context,
-            on_output=lambda text: self._sink.emit("output", call=call.id, text=text),
+            on_output=lambda text: self._sink.emit("output", call=call.id, text=clean(text)),
         )
         started = time.monotonic()
         loop = asyncio.get_running_loop()
@@ -164,11 +165,13 @@ class Dispatcher:
         *,
         status: EntryStatus = EntryStatus.DONE,
     ) -> None:
-        response = {
-            "text": output.text,
-            "is_error": output.is_error,
-            "details": dict(output.details),
-        }
+        response = clean(
+            {
+                "text": output.text,
+                "is_error": output.is_error,
+                "details": dict(output.details),
+            }
+        )
         await self._transcript.finish(seq, response, status=status)
         self._report(call, response)
 

@@ -140,6 +140,11 @@ def has_call(content: Sequence[Json]) -> bool:
     return any(block["type"] == "tool_use" for block in content)
 
 
+def is_worth_keeping(content: Sequence[Json]) -> bool:
+    """Is a reply of use although it was cut off? It is not without text, or with half a call."""
+    return not has_call(content) and bool(_sendable(content, "max_tokens"))
+
+
 def normalize(content: Sequence[Json], *, used_ids: frozenset[str]) -> list[Json]:
     """Give each tool_use an id that the API takes and no earlier one has.
 

@@ -30,10 +30,10 @@ from agents.harness.ports import (
     Steering,
 )
 from agents.harness.retries import INTERRUPTED, RetryPolicy, failure_kind, wait_seconds
-from agents.harness.tools.registry import Tool, ToolContext, definitions
+from agents.harness.tools.registry import Tool, ToolContext, definitions, seen_in
 from agents.harness.transcript import Transcript
 
-MOST_LARGER_TRIES = 2  # of a reply whose tool call was cut off, each with twice the limit
+MOST_LARGER_TRIES = 2  # of a reply that was cut off and is of no use, each with twice the limit
 
 
 async def _nothing(_turn: int) -> None:
@@ -62,8 +62,8 @@ class RunConfig:
 
     prompt: str
     system: Sequence[Json] = field(default_factory=prompts.system_blocks)
-    max_tokens: int = 16_000  # of one reply
-    most_tokens: int = 64_000  # of one reply that is tried again because a call was cut off
+    max_tokens: int = 32_000  # of one reply, its thinking included
+    most_tokens: int = 64_000  # of one reply that is tried again because it was cut off
     max_turns: int = 200
     retry: RetryPolicy = field(default_factory=RetryPolicy)
 
@@ -116,6 +116,11 @@ class _Run:
             lost = {"error": "The worker stopped during the call.", "kind": INTERRUPTED}
             await transcript.finish(last.seq, lost, status=EntryStatus.UNKNOWN)
         ports.context.todo = reminders.todo_items(transcript.entries)
+        ports.context.seen = seen_in(
+            entry.response
+            for entry in transcript.entries
+            if entry.kind is EntryKind.TOOL and entry.response
+        )
         return cls(ports, config, transcript)
 
     async def step(self) -> Outcome | None:
@@ -204,7 +209,7 @@ class _Run:
         }
         if (
             reply.stop_reason == "max_tokens"
-            and history.has_call(reply.content)
+            and not history.is_worth_keeping(reply.content)
             and request.max_tokens < self._config.most_tokens
             and self._dropped() < MOST_LARGER_TRIES
         ):

@@ -167,10 +167,12 @@ class AnthropicModel:
 
 
 def _encoded(body: dict[str, Any]) -> bytes:
+    # Keys are sorted: PostgreSQL's jsonb does not keep their order, so a run that is continued
+    # from the database would otherwise not repeat its earlier requests byte for byte.
     try:
-        return json.dumps(body, ensure_ascii=False).encode()
+        return json.dumps(body, ensure_ascii=False, sort_keys=True).encode()
     except UnicodeEncodeError:  # a lone surrogate in a note of somebody else
-        return json.dumps(clean(body), ensure_ascii=False).encode()
+        return json.dumps(clean(body), ensure_ascii=False, sort_keys=True).encode()
 
 
 def _bad_address(base_url: str | None) -> FatalError:

@@ -105,6 +105,11 @@ class TestStopReasons:
         assert rig.notes() == [("reminder", prompts.SMALLER_PIECES)]
         assert rig.calls.of("act") == []
 
+    async def test_thinking_up_to_the_limit_is_given_more_room(self, rig: Rig) -> None:
+        thought = {"type": "thinking", "thinking": "Hm...", "signature": "s"}
+        await rig.run(reply([thought], stop_reason="max_tokens"), DONE, max_tokens=1000)
+        assert [request.max_tokens for request in rig.model.requests] == [1000, 2000]
+
     async def test_the_limit_never_exceeds_what_the_model_can_write(self, rig: Rig) -> None:
         cut = calls(("act", {"x": "half"}), stop_reason="max_tokens")
         await rig.run(cut, cut, DONE, max_tokens=1000, most_tokens=1500)
