@@ -246,7 +246,7 @@ def commit_tree(
 def branches_of(git_dir: Path, prefix: str = "refs/heads/") -> list[str]:
     """The branches below `prefix`, without it, sorted."""
     answer = git("for-each-ref", "--format=%(refname)", prefix, git_dir=git_dir)
-    names = answer.stdout.decode("utf-8", "surrogateescape").splitlines()
+    names = answer.stdout.decode("utf-8", "replace").splitlines()
     return [name.removeprefix(prefix) for name in names]
 
 

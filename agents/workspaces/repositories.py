@@ -97,7 +97,7 @@ def choose_target(wanted: str, default: str, branches: list[str]) -> str:
     Raises WorkspaceError with the branches that do exist.
     """
     if wanted and wanted not in branches:
-        shown = ", ".join(name.encode("utf-8", "replace").decode() for name in branches)
+        shown = ", ".join(branches)
         if len(branches) > _NAMES_SHOWN:
             shown = f"{', '.join(branches[:_NAMES_SHOWN])} and {len(branches) - _NAMES_SHOWN} more"
         message = f"The repository has no branch “{wanted}”. It has: {shown}."
@@ -209,7 +209,7 @@ def _remote_branches(
         raise unreachable(address, failure) from failure
     default = ""
     branches = []
-    for line in answer.stdout.decode("utf-8", "surrogateescape").splitlines():
+    for line in answer.stdout.decode("utf-8", "replace").splitlines():
         value, _, name = line.partition("\t")
         if name == "HEAD" and value.startswith("ref: "):
             default = value.removeprefix("ref: ").removeprefix("refs/heads/")

@@ -30,8 +30,8 @@ _BEING_REMOVED = "removing.json"
 class Worktree:
     """A run's working tree. `branch` is the agent's branch in it, "" if it is only for checks.
 
-    `git_dir` is the machine's clone, `entry` its folder for this worktree (git's own state, which
-    the agent may write), `private` the run's folder for what must not be in the clone.
+    `git_dir` is the machine's clone, `entry` its folder for git's own state of this worktree,
+    `private` the run's folder for what must not be in the clone.
     """
 
     path: Path
@@ -87,21 +87,20 @@ def add_worktree(
     if not is_branch_name(branch):
         raise WorkspaceError(f"“{branch}” is not a valid name of a branch.", code="bad_branch")
     ensure_clone(clone, hub)
+    existing = find_record(path)
+    if existing is not None and path.is_dir():
+        return existing
+    if existing is not None:  # somebody deleted the folder; what was saved is still there
+        base_sha = resolve(clone, existing.saved_ref) or base_sha
+    if existing is not None or is_unfinished(path) or not path.exists():
+        delete_worktree(clone, path)
     with locked(clone):
-        existing = find_record(path)
-        if existing is not None and path.is_dir():
-            return existing
-        if existing is not None:  # somebody deleted the folder; what was saved is still there
-            base_sha = resolve(clone, existing.saved_ref) or base_sha
-        if existing is not None or is_unfinished(path) or not path.exists():
-            _delete(clone, path)
         path = _free_path(path)
         name, is_new = _free_branch(clone, path.parent, branch, base_sha)
         new = ["--no-track", "-b", name, str(path), base_sha]
         where = new if is_new else ["--force", str(path), name]
         worktree = _register(clone, path, where, branch=name, base_sha=base_sha)
-    _fill(worktree, target_branch)
-    return worktree
+    return _filled(worktree, target_branch)
 
 
 def check_out(clone: Path, hub: Path, path: Path, sha: str) -> Worktree:
@@ -110,15 +109,14 @@ def check_out(clone: Path, hub: Path, path: Path, sha: str) -> Worktree:
     Raises WorkspaceError, with code `path_taken` if something else lies there.
     """
     ensure_clone(clone, hub)
+    existing = find_record(path)
+    is_replaceable = is_unfinished(path) if existing is None else not existing.branch
+    if path.exists() and not is_replaceable:
+        raise WorkspaceError(f"{path} is in use for something else.", code="path_taken")
+    delete_worktree(clone, path)
     with locked(clone):
-        existing = find_record(path)
-        is_replaceable = is_unfinished(path) if existing is None else not existing.branch
-        if path.exists() and not is_replaceable:
-            raise WorkspaceError(f"{path} is in use for something else.", code="path_taken")
-        _delete(clone, path)
         worktree = _register(clone, path, ["--detach", str(path), sha], branch="", base_sha=sha)
-    _fill(worktree, "")
-    return worktree
+    return _filled(worktree, "")
 
 
 def find_worktree(root: Path, branch: str) -> Worktree | None:
@@ -173,8 +171,10 @@ def mark_for_removal(worktree: Worktree) -> None:
 
 def delete_worktree(clone: Path, path: Path) -> None:
     """Delete all that belongs to the worktree at `path`, which must be nobody's work."""
+    delete_tree(path)  # may take long, so without a lock
     with locked(clone):
-        _delete(clone, path)
+        _unregister(clone, path)
+    delete_tree(_private_of(path))
 
 
 def is_unfinished(path: Path) -> bool:
@@ -192,12 +192,21 @@ def _register(clone: Path, path: Path, where: list[str], *, branch: str, base_sh
         worktree = Worktree(path, branch, base_sha, clone, entry, private)
         git("update-ref", worktree.saved_ref, base_sha, git_dir=clone)
     except BaseException:
-        _delete(clone, path)
+        _unregister(clone, path)
+        delete_tree(path)
+        delete_tree(private)
         raise
     return worktree
 
 
-def _fill(worktree: Worktree, target_branch: str) -> None:
+def _unregister(clone: Path, path: Path) -> None:
+    """Let the clone forget the worktree at `path`; call it while holding the lock of the clone."""
+    for entry in _entries_of(clone, path):
+        git("update-ref", "-d", f"refs/runs/{entry.name}", git_dir=clone)
+        delete_tree(entry)
+
+
+def _filled(worktree: Worktree, target_branch: str) -> Worktree:
     """Write the files and all private parts, and last of all the record."""
     try:
         git(
@@ -215,14 +224,7 @@ def _fill(worktree: Worktree, target_branch: str) -> None:
     except BaseException:
         delete_worktree(worktree.git_dir, worktree.path)
         raise
-
-
-def _delete(clone: Path, path: Path) -> None:
-    for entry in _entries_of(clone, path):
-        git("update-ref", "-d", f"refs/runs/{entry.name}", git_dir=clone)
-        delete_tree(entry)
-    delete_tree(path)
-    delete_tree(_private_of(path))
+    return worktree
 
 
 def _write_private_refs(worktree: Worktree, target_branch: str) -> None:

@@ -1,5 +1,6 @@
 """What a person types as a repository, and what they are told when it is wrong."""
 
+import socket
 from pathlib import Path
 
 import pytest
@@ -159,6 +160,14 @@ def test_looking_at_a_repository_runs_nothing_of_it(tmp_path: Path) -> None:
 def test_an_unreachable_host_is_reported_in_time() -> None:
     assert refusal("http://127.0.0.1:9/x.git").code == "unreachable"
     assert refusal("https://no-such-host.invalid/x.git").code == "unreachable"
+
+
+def test_a_host_that_never_answers_is_given_up() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/x.git"
+        with pytest.raises(WorkspaceError, match="did not answer in time") as caught:
+            check_repository(url, timeout_seconds=0.5)
+    assert caught.value.field == "repository"
 
 
 def test_a_password_is_kept_out_of_what_is_shown() -> None:
