@@ -12,12 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agents.workspaces.errors import WorkspaceError
-from agents.workspaces.git import (
-    CHECKOUT_TIMEOUT_SECONDS,
-    git,
-    is_branch_name,
-    resolve,
-)
+from agents.workspaces.git import CHECKOUT_TIMEOUT_SECONDS, git, is_branch_name, resolve
 from agents.workspaces.hub import create_bare, restore_configuration
 from agents.workspaces.locks import locked
 from agents.workspaces.trees import delete_tree
