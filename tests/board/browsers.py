@@ -73,6 +73,13 @@ def still(html: str) -> str:
     return re.sub(r"(data-(?:activity|step)=\"\d+\">)[^<]*", r"\1", html)
 
 
+def span(frame: dict[str, Any]) -> tuple[int, int]:
+    """Return the first and the last seq that a frame brings."""
+    if frame["type"] == "ev":
+        return frame["seq"], frame["seq"]
+    return frame["from"], frame["to"]
+
+
 class Browser:
     """One tab. Applies frames as static/js/live.js does, to a dictionary instead of a page."""
 
@@ -131,8 +138,13 @@ class Browser:
 
     async def resume(self) -> None:
         """Ask for everything after what the page shows."""
-        if self._socket is not None and self.closed is None:
+        if self.is_connected:
             await self.send("resume", epoch=self.epoch, seq=self.applied)
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether the page has a socket that was not closed."""
+        return self._socket is not None and self.closed is None
 
     def of(self, *kinds: str) -> list[dict[str, Any]]:
         """Return the frames of these kinds, in order."""
@@ -173,9 +185,11 @@ class Browser:
                 await self.resume()
             case "resync":
                 self._stale.set()
+            case _:
+                pass
 
     async def _apply(self, frame: dict[str, Any]) -> None:
-        first, last = frame.get("from", frame.get("seq")), frame.get("to", frame.get("seq"))
+        first, last = span(frame)
         if last <= self.applied:
             return
         if first > self.applied + 1:
@@ -196,6 +210,8 @@ class Browser:
                     self.cord = op["html"]
                 case "col":
                     self._stale.set()
+                case _:
+                    pass
 
     async def is_fresh(self) -> bool:
         """Return whether the page equals one that is rendered now."""

@@ -21,7 +21,7 @@ from board.actions.tokens import hash_token
 from board.errors import BoardError
 from board.feeds import boards
 from board.models import Approval, Card, Column, Invitation, Membership, Project, User, Worker
-from board.states import ApprovalStatus, Role
+from board.states import ApprovalStatus, CardStatus, FailureKind, Role
 from tests.board.browsers import Browser, run, until
 from tests.board.test_consumers import QUESTION
 from tests.board.unreliable import UnreliableLayer
@@ -34,7 +34,9 @@ ON_CARDS = [
     "cancel", "comment", "need", "ask", "answer", "by_hand",
 ]  # fmt: skip
 ON_PAGES = ["sleep", "wake", "wait", "remove", "admit"]
-steps = st.lists(st.tuples(st.sampled_from(ON_CARDS * 2 + ON_PAGES), number), max_size=30)
+steps = st.lists(
+    st.tuples(st.sampled_from(ON_CARDS * 2 + ON_PAGES), number), min_size=8, max_size=40
+)
 
 
 class Tab(Browser):
@@ -133,7 +135,7 @@ class World:
     def fail(self, chance: int) -> None:
         claim = self.take_claim(chance)
         runs.fail_run(
-            claim.run_id, claim.fence, kind=runs.FailureKind.LOOP, message=self.word(),
+            claim.run_id, claim.fence, kind=FailureKind.LOOP, message=self.word(),
             active_seconds=1,
         )  # fmt: skip
 
@@ -165,9 +167,7 @@ class World:
         dependencies.set_dependencies(self.card(chance), needed, by=self.owner)
 
     def by_hand(self, chance: int) -> None:
-        cards.finish_by_hand(
-            self.card(chance, status="backlog"), by=self.owner, to=cards.CardStatus.DONE
-        )
+        cards.finish_by_hand(self.card(chance, status="backlog"), by=self.owner, to=CardStatus.DONE)
 
     async def sleep(self, chance: int) -> None:
         await self.tabs[chance % len(self.tabs)].sleep()
@@ -218,7 +218,7 @@ async def play(make: Callable[[], World], moves: list[tuple[str, int]]) -> None:
                 await tab.connect()
                 await until(lambda tab=tab: tab.closed == 4404)  # type: ignore[misc]
             else:
-                if tab.closed is not None:
+                if not tab.is_connected:
                     await tab.sleep()
                     await tab.connect()
                 await tab.resume()
@@ -238,7 +238,7 @@ async def play(make: Callable[[], World], moves: list[tuple[str, int]]) -> None:
 )
 @given(moves=steps, loss=st.sampled_from([0.0, 0.5, 1.0]), seed=number)
 def test_every_open_page_ends_equal_to_a_fresh_one(
-    alice, bob, vera, worker, monkeypatch, moves, loss, seed
+    *, alice, bob, vera, worker, monkeypatch, moves, loss, seed
 ):
     layer = UnreliableLayer(loss=loss, seed=seed)
     monkeypatch.setitem(channel_layers.backends, "default", layer)

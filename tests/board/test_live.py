@@ -14,6 +14,7 @@ from board.actions import cards, dependencies, lanes, projects
 from board.actions.placement import Place
 from board.live import ops_for, sentence
 from board.models import Card, Column, Event, Project, Run, User
+from board.states import CardStatus
 
 pytestmark = pytest.mark.django_db
 KINDS = [
@@ -82,7 +83,7 @@ def test_a_card_that_needs_the_touched_one_is_drawn_too(project, new_card, alice
     dependencies.set_dependencies(needing, [needed], by=alice)
     project.refresh_from_db()
     before = project.seq
-    cards.finish_by_hand(needed, by=alice, to=cards.CardStatus.DONE)
+    cards.finish_by_hand(needed, by=alice, to=CardStatus.DONE)
     drawn = {op["id"] for op in of(ops_after(project, before), "put")}
     assert drawn == {needed.pk, needing.pk}
 
@@ -109,7 +110,7 @@ def test_a_move_keeps_the_rank_in_the_frame(project, new_card, alice):
 def test_another_shape_of_the_board_is_said_without_drawing_it(project, alice):
     project.refresh_from_db()
     before = project.seq
-    column = Column.objects.filter(project=project).first()
+    column = Column.objects.get(project=project, name="Backlog")
     projects.set_column(column, by=alice, name="Ideas", limit=3)
     ops = ops_after(project, before)
     assert of(ops, "col") == [{"op": "col"}]

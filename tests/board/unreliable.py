@@ -7,7 +7,7 @@ from typing import Any
 from channels.layers import InMemoryChannelLayer
 
 
-class UnreliableLayer(InMemoryChannelLayer):  # type: ignore[misc]  # channels has no types
+class UnreliableLayer(InMemoryChannelLayer):
     """Loses `loss` of all doorbells, sends some twice, and some so late that others overtake them."""
 
     def __init__(self, *, loss: float, seed: int = 0) -> None:
@@ -25,7 +25,7 @@ class UnreliableLayer(InMemoryChannelLayer):  # type: ignore[misc]  # channels h
             await super().group_send(group, message)
 
 
-class DeadLayer(InMemoryChannelLayer):  # type: ignore[misc]  # channels has no types
+class DeadLayer(InMemoryChannelLayer):
     """Fails at every call while `is_dead`, as when nobody listens at the other end."""
 
     is_dead = True
