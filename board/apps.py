@@ -8,3 +8,7 @@ class BoardConfig(AppConfig):
 
     name = "board"
     verbose_name = "Board"
+
+    def ready(self) -> None:
+        """Register the system checks."""
+        from board import checks  # noqa: F401  importing registers them; settings are ready only now
