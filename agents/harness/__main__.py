@@ -20,6 +20,7 @@ from agents.harness.loop import Ports, RunConfig, run_agent
 from agents.harness.models.anthropic import AnthropicModel
 from agents.harness.policy.context import Context
 from agents.harness.policy.decide import decide
+from agents.harness.policy.load import load_policy
 from agents.harness.ports import EntryKind, Outcome, Shell
 from agents.harness.terminal import TerminalGate, TerminalSink
 from agents.harness.tools.catalog import default_tools
@@ -78,8 +79,11 @@ class _Session:
         outputs.mkdir()
         workspace = options.workspace.resolve()
         shell = Sandbox(workspace, scratch=scratch, outputs=outputs)
+        policy = load_policy()
         context = Context(
             workspace=workspace,
+            rules=policy.rules,
+            policy_version=policy.version,
             sandbox=shell.sandbox_level,
             exact_commands=frozenset(options.check),
         )
@@ -143,10 +147,10 @@ class _Session:
                 cancel=self._ports.context.cancel,
             )
             if result.exit_code != 0:
-                output = result.output.decode(errors="replace")[-SHOWN_CHARACTERS:]
+                output = result.output.decode(errors="replace").strip()[-SHOWN_CHARACTERS:]
                 return (
-                    f"The acceptance check `{command}` failed (exit code {result.exit_code})."
-                    f" Its output ends with:\n\n{output}\n\nGo on, then report again."
+                    f"The acceptance check `{command}` failed (exit code {result.exit_code}):\n\n"
+                    f"{output or '(no output)'}"
                 )
         return ""
 

@@ -12,7 +12,7 @@ import pytest
 from agents.harness.errors import ToolError
 from agents.harness.journals import MemoryJournal
 from agents.harness.loop import Ports, RunConfig, run_agent
-from agents.harness.ports import Json, Model, Outcome, ToolOutput
+from agents.harness.ports import Gate, Json, Model, Outcome, ToolOutput
 from agents.harness.retries import RetryPolicy
 from agents.harness.testing import (
     ListSink,
@@ -86,14 +86,20 @@ class Rig:
         ]
         self.tools = {tool.name: tool for tool in tools}
 
-    async def run(self, *script: ScriptItem, model: Model | None = None, **config: Any) -> Outcome:
+    async def run(
+        self,
+        *script: ScriptItem,
+        model: Model | None = None,
+        gate: Gate | None = None,
+        **config: Any,
+    ) -> Outcome:
         """Go on with a model that says this, until the run ends, waits or fails."""
         self.model = ScriptedModel(script)
         self.context = ToolContext(self.folder, NoShell(), self.folder)
         ports = Ports(
             model=model or self.model,
             journal=self.journal,
-            gate=self.gate,
+            gate=gate or self.gate,
             sink=self.sink,
             steering=self.steering,
             tools=self.tools,
