@@ -120,7 +120,7 @@ def read_ticks(project_id: int) -> Ticks:
 def step_words(plan: list[dict[str, Any]], steps: int) -> str:
     """Say how far a run is, as its card does."""
     if plan:
-        done = sum(1 for item in plan if item.get("state") in {"done", "completed"})
+        done = sum(1 for item in plan if item.get("status") == "done")
         return f"step {min(done + 1, len(plan))} of {len(plan)}"
     return f"{steps} step{'' if steps == 1 else 's'}"
 

@@ -1,12 +1,16 @@
 """Diffs as tables: whole ones of a run, and the small one of a single edit. Drawn by string, they may be long."""
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from board.ansi import visible
 
 MAX_EDIT_LINES = 60  # of the small diff in the log
+MAX_MARKED = 400  # characters of a line; in longer ones the differences are not looked for
+ALIKE = 0.5  # the share of words that two lines must have in common to be one line that changed
+WORD = re.compile(r"\w+|\s+|.")
 SIGNS = {"+": ("add", "+"), "-": ("del", "−"), " ": ("", "")}
 
 Line = Sequence[Any]  # [kind, old number, new number, text]
@@ -62,21 +66,21 @@ def _row(line: Line, html: str) -> str:
 
 def _marked(old: str, new: str) -> tuple[str, str]:
     """Return both lines with what differs between them marked, unless they have little in common."""
-    if len(old) > 400 or len(new) > 400:
+    if max(len(old), len(new)) > MAX_MARKED:
         return visible(old), visible(new)
-    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
-    if matcher.ratio() < 0.5:
+    before, after = WORD.findall(old), WORD.findall(new)
+    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+    if matcher.ratio() < ALIKE:
         return visible(old), visible(new)
     left, right = [], []
     for kind, a, b, c, d in matcher.get_opcodes():
+        gone, come = visible("".join(before[a:b])), visible("".join(after[c:d]))
         if kind == "equal":
-            left.append(visible(old[a:b]))
-            right.append(visible(new[c:d]))
-            continue
-        if b > a:
-            left.append(f"<del>{visible(old[a:b])}</del>")
-        if d > c:
-            right.append(f"<ins>{visible(new[c:d])}</ins>")
+            left.append(gone)
+            right.append(come)
+        else:
+            left.append(f"<del>{gone}</del>" if gone else "")
+            right.append(f"<ins>{come}</ins>" if come else "")
     return "".join(left), "".join(right)
 
 

@@ -314,8 +314,8 @@ def _question(question: Approval) -> Op:
     who = escape(str(question.decided_by)) if question.decided_by else "Pullcord"
     body = (
         f'<div class="answer"><span>Pulled the cord: wanted to <strong>{wants(question)}</strong></span>'
-        f'<code class="prewrap">{asked}</code><span class="row row--wrap small">{person}<span>{who}{to} '
-        f"{_verdict(question)}</span> · {since(question.decided_at)}</span>{said}</div>"
+        f'<code class="prewrap">{asked}</code><span class="row small">{person}<span>{who}{to} '
+        f"{_verdict(question)} · {since(question.decided_at)}</span></span>{said}</div>"
     )
     return _step(f"q{question.pk}", icon("cord"), body, looks="is-waiting")
 

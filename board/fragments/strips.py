@@ -87,7 +87,7 @@ def _running(face: "BoardCard", run: Run) -> Look:
             _strip(
                 icon("cord"),
                 words,
-                when=since(face.question.created_at),
+                when=since(face.question.created_at, "for"),
                 what=f'<code class="strip__what">{visible(call_text(face.question))}</code>',
             ),
             acts=f'<div class="card__acts">{Buttons(face.question, size=" btn--s")}</div>',

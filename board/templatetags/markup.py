@@ -39,7 +39,7 @@ def agent_face(agent: str) -> str:
 
 
 def since(moment: datetime | None, kind: str = "ago") -> str:
-    """Return a time that times.js turns into words: `ago` (6 min), `clock` (03:12, running) or `day`."""
+    """Return a time that times.js turns into words: `ago` (6 min ago), `for` (6 min), `clock` (03:12) or `day`."""
     if moment is None:
         return ""
     stamp = moment.isoformat(timespec="seconds")

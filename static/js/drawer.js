@@ -31,6 +31,7 @@ export async function openDrawer(url, { push = true } = {}) {
   slot.innerHTML = html;
   if (push) history.pushState({ drawer: url }, "", url);
   marked();
+  toEnd();
   tell("drawer", { drawer: drawer() });
   const first = drawer()?.querySelector("[data-autofocus]");
   (first ?? drawer())?.focus({ preventScroll: true });
@@ -57,6 +58,12 @@ function marked() {
   const count = document.title.match(/^\(\d+\) /)?.[0] ?? "";
   const title = drawer()?.querySelector(".drawer__title, .drawer__bar h2")?.textContent;
   document.title = `${count}${title ? `${ref} ${title}`.trim() : `${boardTitle} · Board`} · Pullcord`;
+}
+
+// The end of a log is what happens now.
+function toEnd() {
+  const log = drawer()?.querySelector("[data-log]");
+  if (log) log.closest(".drawer__body").scrollTop = log.scrollHeight + 9999;
 }
 
 // Bring the drawer up to date without disturbing who reads or writes in it.
@@ -168,5 +175,6 @@ document.addEventListener("pullcord:put", marked);
 document.addEventListener("pullcord:lanes", marked);
 if (drawer()) {
   marked();
+  toEnd();
   drawer().querySelector("[data-autofocus]")?.focus();
 }

@@ -9,7 +9,7 @@ let planned = 0;
 function write() {
   planned = 0;
   for (const place of document.querySelectorAll("[data-sum]")) {
-    const count = board.querySelectorAll(`.card--${place.dataset.sum}`).length;
+    const count = board.querySelectorAll(`.card--${place.dataset.sum}[data-status="running"]`).length;
     place.hidden = count === 0;
     place.querySelector("[data-sum-words]").textContent = WORDS[place.dataset.sum](count);
   }
