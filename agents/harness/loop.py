@@ -32,6 +32,7 @@ from agents.harness.ports import (
 from agents.harness.retries import INTERRUPTED, RetryPolicy, failure_kind, wait_seconds
 from agents.harness.tools.registry import Tool, ToolContext, definitions, seen_in
 from agents.harness.transcript import Transcript
+from agents.harness.unicode import clean
 
 MOST_LARGER_TRIES = 2  # of a reply that was cut off and is of no use, each with twice the limit
 
@@ -194,7 +195,7 @@ class _Run:
             await self._commit(seq, reply, request)
 
     def _on_text(self, kind: str, text: str) -> None:
-        self._ports.sink.emit(kind, text=text)
+        self._ports.sink.emit(kind, text=clean(text))
 
     async def _commit(self, seq: int, reply: Reply, request: ModelRequest) -> None:
         used = frozenset(

@@ -194,9 +194,12 @@ async def test_a_server_that_is_not_there_is_not_a_bug(
 async def test_text_that_utf_8_does_not_take_is_cleaned(
     api: MessagesApi, connect: MakeModel
 ) -> None:
-    api.script("task", [say("a\x00b")])
+    api.script("task", [say("a\0b\ud800c")])
     reply, _ = await ask(connect())
-    assert reply.content[0]["text"] == "a\N{REPLACEMENT CHARACTER}b"
+    assert reply.content[0]["text"] == "a\N{REPLACEMENT CHARACTER}b\N{REPLACEMENT CHARACTER}c"
+    api.script("Grüße \N{REPLACEMENT CHARACTER}", [say("Yes.")])
+    sent = request("Grüße \ud800")
+    assert (await connect().reply(sent, on_text=lambda *_: None)).content[0]["text"] == "Yes."
 
 
 async def test_a_cancelled_reply_lets_go_of_the_connection(

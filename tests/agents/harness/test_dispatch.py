@@ -265,7 +265,7 @@ async def test_what_is_no_longer_allowed_is_not_repeated(rig: Rig, tier: Tier) -
 
 
 async def test_reads_of_one_turn_run_at_once_and_answer_in_order(rig: Rig) -> None:
-    meeting = threading.Barrier(3, timeout=5)
+    meeting = threading.Barrier(3, timeout=30)
 
     def meet(_context: ToolContext, its: Mapping[str, Any]) -> str:
         meeting.wait()
@@ -305,7 +305,7 @@ async def test_a_cancelled_run_waits_until_its_tool_has_stopped(rig: Rig) -> Non
 
     rig.tools["work"] = rig.calls.tool("work", work)
     task = asyncio.create_task(rig.run(calls(("work", {}))))
-    await asyncio.to_thread(running.wait, 5)
+    await asyncio.to_thread(running.wait, 30)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -333,7 +333,7 @@ async def test_a_run_that_lost_its_lease_stops_the_calls_that_still_run(rig: Rig
         if its["x"] == "slow":
             begun.set()
             ended.append(context.cancel.wait(10))
-        return str(begun.wait(5))
+        return str(begun.wait(30))
 
     rig.journal = LostJournal()
     rig.tools["work"] = rig.calls.tool("work", work, read_only=True)
