@@ -13,6 +13,8 @@ from board.views.errors import error_answer, wants_page
 Handler = Callable[[HttpRequest], HttpResponseBase]
 
 HEADERS = {
+    # Django's own middleware adds it too late for a request with a forged Host.
+    "X-Frame-Options": "DENY",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
