@@ -35,24 +35,10 @@ class BoardForm(forms.Form):
             self.add_error(None, error.message)
 
 
-class ProjectForm(BoardForm):
-    """What a project is made of."""
+class ProjectSettingsForm(BoardForm):
+    """What may change in a project; the address has a form of its own, and the short name stays."""
 
     name = forms.CharField(max_length=120, required=False, label="Name")
-    key = forms.CharField(
-        max_length=10,
-        required=False,
-        label="Short name",
-        widget=forms.TextInput(attrs={**MONO, "autocomplete": "off", "data-key": ""}),
-        help_text="Two to ten letters and digits. Every card gets it: BIL-47.",
-    )
-    repository = forms.CharField(
-        max_length=2000,
-        required=False,
-        label="Repository",
-        widget=forms.TextInput(attrs={**MONO, "autocomplete": "off"}),
-        help_text="The path of a git repository on this server, or its URL.",
-    )
     target_branch = forms.CharField(
         max_length=200,
         required=False,
@@ -91,11 +77,23 @@ class ProjectForm(BoardForm):
         self.fields["model"].help_text = f"Empty: the installation's, {settings.DEFAULT_MODEL}."
 
 
-class ProjectSettingsForm(ProjectForm):
-    """What may change later; the address has a form of its own, and the short name stays."""
+class ProjectForm(ProjectSettingsForm):
+    """What a project is made of."""
 
-    key = None
-    repository = None
+    key = forms.CharField(
+        max_length=10,
+        required=False,
+        label="Short name",
+        widget=forms.TextInput(attrs={**MONO, "autocomplete": "off", "data-key": ""}),
+        help_text="Two to ten letters and digits. Every card gets it: BIL-47.",
+    )
+    repository = forms.CharField(
+        max_length=2000,
+        required=False,
+        label="Repository",
+        widget=forms.TextInput(attrs={**MONO, "autocomplete": "off"}),
+        help_text="The path of a git repository on this server, or its URL.",
+    )
 
 
 class FetchForm(BoardForm):

@@ -51,13 +51,9 @@ class SignInMiddleware(LoginRequiredMiddleware):
     ) -> HttpResponseBase | None:
         if request.path.startswith("/api/"):
             return None
-        return super().process_view(request, view_func, view_args, view_kwargs)
-
-    def handle_no_permission(
-        self, request: HttpRequest, view_func: Callable[..., HttpResponseBase]
-    ) -> HttpResponseBase:
-        if wants_page(request):
-            return super().handle_no_permission(request, view_func)
+        to_sign_in = super().process_view(request, view_func, view_args, view_kwargs)
+        if to_sign_in is None or wants_page(request):
+            return to_sign_in
         return error_answer(
             request, status=401, code="signed_out", message="You are signed out. Sign in again."
         )

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Any
 
 from django.db.models import Count, QuerySet, Sum
 from django.http import HttpRequest, HttpResponse
@@ -102,7 +103,7 @@ def project_rows(user: User) -> list[Row]:
     cards = Card.objects.filter(project__in=rows, archived_at__isnull=True)
     week = cards.filter(status=CardStatus.DONE, done_at__gte=today - timedelta(days=7))
     waiting = list_approvals(user).filter(status=ApprovalStatus.PENDING)
-    counts = {
+    counts: dict[str, QuerySet[Any]] = {
         "waiting": waiting,
         "running": Run.objects.filter(project__in=rows, status__in=HELD),
         "failed": cards.filter(status=CardStatus.FAILED),
@@ -120,8 +121,8 @@ def project_rows(user: User) -> list[Row]:
     return list(rows.values())
 
 
-def _per_project(found: "QuerySet[Card] | QuerySet[Run]") -> Iterable[tuple[int, int]]:
-    return found.order_by().values_list("project").annotate(number=Count("pk"))
+def _per_project(found: QuerySet[Any]) -> Iterable[tuple[int, int]]:
+    return list(found.order_by().values_list("project").annotate(number=Count("pk")))
 
 
 def _people(project_ids: Iterable[int]) -> dict[int, list[User]]:

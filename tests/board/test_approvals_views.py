@@ -103,8 +103,8 @@ def test_the_question_shows_the_call_its_parts_its_reasons_and_its_place(as_bob:
     ["\u202e", "\u200b", "\u2066", "\ufeff", "\u3164", "\x1b", "\r", "\u00a0", "\U000e0041"],
 )
 def test_a_character_that_cannot_be_seen_is_named(as_bob: Client, ask: Ask, hidden: str):
-    approval = ask(f"rm -rf build{hidden}/tmp")
-    shown = f'rm -rf build<span class="unseen">&lt;U+{ord(hidden):04X}&gt;</span>/tmp'
+    approval = ask(f"rm -rf build{hidden}/all")
+    shown = f'rm -rf build<span class="unseen">&lt;U+{ord(hidden):04X}&gt;</span>/all'
     assert shown in as_bob.get(f"/approvals/{approval.pk}/").content.decode()
     assert shown in as_bob.get("/approvals/").content.decode()
 
