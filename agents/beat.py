@@ -13,8 +13,8 @@ from board.actions.workers import take_lead
 
 log = logging.getLogger(__name__)
 
-LEAD_SECONDS = 10.0
-MAX_SLEEP_SECONDS = 2
+LEAD_SECONDS = 15.0
+MAX_SLEEP_SECONDS = 5  # of a leader; well within its lead
 
 
 class LeaderScheduler(Scheduler):

@@ -69,8 +69,9 @@ class RunJournal:
 
     async def add(self, kind: EntryKind, request: Json, *, response: Json | None = None) -> int:
         """Add an entry that is done at once."""
-        seq = await self._db(
-            journal.begin_step,
+        is_message = kind is EntryKind.NOTE and request.get("source") == "steering"
+        return await self._db(
+            steering.deliver if is_message else journal.begin_step,
             self._lease.run_id,
             self._lease.fence,
             kind=StepKind(kind),
@@ -78,9 +79,6 @@ class RunJournal:
             response=response,
             status=StepStatus.DONE,
         )
-        if kind is EntryKind.NOTE and request.get("source") == "steering":
-            await self._db(steering.mark_delivered, self._lease.run_id, seq=seq)
-        return seq
 
     async def resume(self, seq: int) -> None:
         """Start an answered entry: once."""
@@ -129,7 +127,7 @@ class RunGate:
             if granted:
                 context = replace(self._context, grants=grants(granted))
                 verdict = await asyncio.to_thread(decide, call, context)
-        if verdict.tier is Tier.ALLOW and call.tool in CHANGING:
+        if verdict.tier is not Tier.DENY and call.tool in CHANGING:
             self._saver.note_change()
         return verdict
 

@@ -14,6 +14,8 @@ from django.db import DatabaseError, InterfaceError, OperationalError, connectio
 P = ParamSpec("P")
 T = TypeVar("T")
 
+DATABASE_IS_AWAY = (OperationalError, InterfaceError)
+
 THREADS = 4  # so many connections a worker has; fifty waiting runs share them
 
 
@@ -39,7 +41,7 @@ def call(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run `function`; a connection that broke is closed, so that the next call gets a new one."""
     try:
         return function(*args, **kwargs)
-    except (OperationalError, InterfaceError, DatabaseError):
+    except (DatabaseError, InterfaceError):
         if not connection.in_atomic_block:
             connection.close_if_unusable_or_obsolete()
         raise

@@ -8,13 +8,14 @@ from typing import Any
 from django.conf import settings
 
 from agents import merging
-from agents.database import Database
+from agents.database import DATABASE_IS_AWAY, Database
 from agents.desk import places
 from agents.rehearsal.repository import create_rehearsal_repository
 from agents.workspaces.errors import WorkspaceError
 from agents.workspaces.hub import fetch_hub
 from agents.workspaces.repositories import check_repository, create_first_commit
 from board.actions import merges, projects
+from board.actions.errands import give_back_errand
 from board.errors import BoardError
 from board.events import Actor
 from board.models import Errand
@@ -44,8 +45,11 @@ class ErrandWork:
         except BoardError as error:  # another worker has it now, or a person was quicker
             log.info("Errand %s: %s", self.errand.pk, error)
         except asyncio.CancelledError:
+            # Each step of an errand can be done again, also one that is still ending in its thread.
             self._cancel.set()
-            raise
+            await self._db(give_back_errand, self.errand, fence=self.errand.fence)
+        except DATABASE_IS_AWAY as error:
+            log.warning("Errand %s is left to its lease: %s", self.errand.pk, error)
         except Exception as error:  # a bug must end its own errand only, and be seen
             log.exception("Errand %s ended by a fault of ours", self.errand.pk)
             await self._report_fault(f"A fault of Pullcord's own: {error!r}. See the worker's log.")

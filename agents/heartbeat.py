@@ -1,10 +1,12 @@
-"""The heartbeat of a worker: renews its leases from a thread that the event loop must feed.
+"""The heartbeat of a worker: renews its leases, as long as the event loop feeds it.
 
-A loop that is stuck, or a database that stays away, lets the leases end; before they do, by this
-machine's monotonic clock, everything that runs under them is killed.
+A loop that is stuck, or a database that stays away or silent, lets the leases end; before they do, by
+this machine's monotonic clock, everything that runs under them is killed. Two threads, because the one
+that writes to the database may be stuck there.
 """
 
 import logging
+import os
 import threading
 import time
 from typing import Protocol
@@ -18,71 +20,100 @@ from board.actions import workers
 
 log = logging.getLogger(__name__)
 
+LOOK_SECONDS = 0.5
+STUCK_CODE = 70  # EX_SOFTWARE
 
-class Held(Protocol):
+
+class Body(Protocol):
     """What the heart keeps alive."""
-
-    def abandon(self, run_ids: set[int] | None) -> None:
-        """Stop these runs, or all; nothing of them may be written any more."""
 
     def held(self) -> dict[int, float]:
         """Return the ids of the runs in the slots, with the monotonic time of each claim."""
+
+    def held_errands(self) -> list[int]:
+        """Return the ids of the errands under way."""
+
+    def abandon(self, run_ids: set[int] | None) -> None:
+        """Stop these runs, or all; nothing of them may be written any more."""
 
 
 class Heart:
     """Beats every quarter of a lease, as long as it is fed."""
 
-    def __init__(self, worker_id: UUID, body: Held) -> None:
+    def __init__(self, worker_id: UUID, body: Body) -> None:
         self._worker_id = worker_id
         self._body = body
         self._interval = settings.LEASE_SECONDS / 4
+        self._fresh = settings.LEASE_SECONDS / 2  # an older feed does not count
         # Nothing runs on past this point of a lease that was not renewed.
         self._patience = settings.LEASE_SECONDS * 0.75
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="agents-heart", daemon=True)
+        self._threads = [
+            threading.Thread(target=work, name=f"agents-heart-{name}", daemon=True)
+            for name, work in (("beat", self._beat_forever), ("watch", self._watch_forever))
+        ]
         self._fed_at = self._renewed_at = time.monotonic()
         self._busy = 0
         self._lag_ms = 0
 
     def start(self) -> None:
         """Begin to beat."""
-        self._thread.start()
+        for thread in self._threads:
+            thread.start()
 
     def stop(self) -> None:
         """Stop beating."""
         self._stop.set()
-        self._thread.join(2)
+        for thread in self._threads:
+            thread.join(1)
 
     def feed(self, *, busy: int, lag_ms: int) -> None:
         """Say that the loop is alive; called by the loop itself, each second."""
         self._fed_at = time.monotonic()
         self._busy, self._lag_ms = busy, lag_ms
 
-    def _run(self) -> None:
-        while not self._stop.wait(min(self._interval, 5)):
+    def _beat_forever(self) -> None:
+        while not self._stop.wait(self._interval):
             now = time.monotonic()
-            is_fed = now - self._fed_at < self._interval
-            if is_fed and now - self._renewed_at >= self._interval - 5:
+            if now - self._fed_at < self._fresh:
                 self._beat(now)
-            if time.monotonic() - self._renewed_at > self._patience:
-                log.error(
-                    "The leases could not be renewed for %.0f s; everything is stopped",
-                    self._patience,
-                )
-                self._body.abandon(None)
-                self._renewed_at = time.monotonic()
         connection.close()
 
     def _beat(self, now: float) -> None:
         ours = self._body.held()
         try:
-            beat = call(workers.beat, self._worker_id, busy=self._busy, lag_ms=self._lag_ms)
+            beat = call(
+                workers.beat,
+                self._worker_id,
+                runs=list(ours),
+                errands=self._body.held_errands(),
+                busy=self._busy,
+                lag_ms=self._lag_ms,
+            )
         except Exception as error:  # noqa: BLE001  tried again in seconds; patience decides
             log.warning("The heartbeat was not written: %s", error)
             return
         self._renewed_at = now
-        # A run claimed while the statement ran is not in its answer.
+        # A run that was claimed while the statement ran has its lease from the claim.
         lost = {run_id for run_id, since in ours.items() if since < now} - beat.held_runs
         if lost:
             log.warning("The leases of runs %s are gone", sorted(lost))
             self._body.abandon(lost)
+
+    def _watch_forever(self) -> None:
+        """Kill what runs before its lease ends, and the whole process when its loop is stuck for good."""
+        abandoned_at = stuck_seconds = 0.0
+        while not self._stop.wait(LOOK_SECONDS):
+            now = time.monotonic()
+            # Counted in looks: in a process that was stopped and continued the loop is not stuck.
+            stuck_seconds = (
+                0.0 if now - self._fed_at < self._fresh else stuck_seconds + LOOK_SECONDS
+            )
+            if stuck_seconds > 2 * settings.LEASE_SECONDS:
+                log.critical("The event loop is stuck; this worker ends, for another to be started")
+                os._exit(STUCK_CODE)
+            if now - max(self._renewed_at, abandoned_at) > self._patience:
+                abandoned_at = now
+                if self._body.held():
+                    log.error("The leases could not be renewed; everything is stopped")
+                    self._body.abandon(None)

@@ -6,7 +6,7 @@ import logging
 import threading
 from typing import Any
 
-from agents.database import Database
+from agents.database import DATABASE_IS_AWAY, Database
 from board.actions import logs, runs
 from board.errors import LeaseLost
 
@@ -113,9 +113,14 @@ class LogSink:
 
     async def close(self) -> None:
         """Write what is left and stop."""
-        self._task.cancel()
+        async with self._writing:  # what is being written must not be dropped half-way
+            self._task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._task
-        with contextlib.suppress(LeaseLost):
+        try:
             await self.flush()
             await self._write_progress()
+        except LeaseLost:
+            return
+        except DATABASE_IS_AWAY as error:
+            log.warning("The end of the log of run %s is lost: %s", self._run_id, error)

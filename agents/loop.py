@@ -27,12 +27,15 @@ from agents.sandbox import probe
 from agents.worker import RunWork, StopReason
 from board.actions import claims, errands, workers
 from board.actions.credentials import model_access
+from board.actions.housekeeping import keep_house
 from board.models import Worker
 
 log = logging.getLogger(__name__)
 
 POLL_SECONDS = 1.0  # a lost wake-up costs at most this
 WATCH_SECONDS = 1.0  # how soon a cancelled run hears of it
+HOUSEKEEPING_SECONDS = 2.0  # also without a broker, which would let beat's tasks through
+WARM_UP_SECONDS = 3.0  # after the start, when the first page is out
 ERRANDS_AT_ONCE = 2
 DRAIN_SECONDS = 8.0  # the supervisor kills after 10
 DATABASE_PAUSE_SECONDS = 2.0  # after a database error, so that logs do not fill the disk
@@ -73,7 +76,8 @@ class AgentLoop:
     def __init__(self) -> None:
         self.worker_id = uuid4()
         self._slots: list[RunWork | None] = [None] * settings.WORKER_SLOTS
-        self._errands: set[asyncio.Task[None]] = set()
+        self._errands: dict[asyncio.Task[None], int] = {}
+        self._beside: list[asyncio.Task[None]] = []
         self._stopping = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._woken: asyncio.Event | None = None
@@ -106,7 +110,10 @@ class AgentLoop:
         heart = Heart(self.worker_id, self)
         heart.start()
         forget = wakes.listen(self._wake)
-        watch = asyncio.create_task(self._watch(heart))
+        self._beside = [
+            asyncio.create_task(work)
+            for work in (self._watch(heart), self._keep_house(), self._warm_up())
+        ]
         try:
             while not self._stopping.is_set():
                 await self._fill_slots()
@@ -114,7 +121,8 @@ class AgentLoop:
         finally:
             forget()
             await self._drain()
-            watch.cancel()
+            for task in self._beside:
+                task.cancel()
             heart.stop()
             await self._close()
 
@@ -168,6 +176,8 @@ class AgentLoop:
             await asyncio.sleep(DATABASE_PAUSE_SECONDS)
 
     def _claim(self, agent: str) -> claims.Claim | None:
+        if not claims.is_work_waiting():
+            return None
         return claims.claim_next(
             self.worker_id, agent=agent, with_credential=model_access() is not None
         )
@@ -192,11 +202,11 @@ class AgentLoop:
             task = asyncio.create_task(
                 ErrandWork(errand, self._db).run(), name=f"errand-{errand.pk}"
             )
-            self._errands.add(task)
+            self._errands[task] = errand.pk
             task.add_done_callback(self._errand_done)
 
     def _errand_done(self, task: "asyncio.Task[None]") -> None:
-        self._errands.discard(task)
+        self._errands.pop(task, None)
         self._wake()
 
     async def _watch(self, heart: Heart) -> None:
@@ -218,6 +228,20 @@ class AgentLoop:
                 if work.claim.run_id in cancelled:
                     work.stop(StopReason.CANCELLED)
 
+    async def _keep_house(self) -> None:
+        """Do what must not depend on a broker: wake runs whose time has come, and reap dead workers'."""
+        while True:
+            await asyncio.sleep(HOUSEKEEPING_SECONDS * random.uniform(0.8, 1.2))  # noqa: S311
+            try:
+                await self._db(keep_house)
+            except Exception as error:  # noqa: BLE001  tried again in seconds
+                log.warning("Housekeeping was left out: %s", error)
+
+    async def _warm_up(self) -> None:
+        """Load what the first run needs, which takes a second or two, before there is a first run."""
+        await asyncio.sleep(WARM_UP_SECONDS)
+        await asyncio.to_thread(self._executor.warm_up)
+
     def works(self) -> list[RunWork]:
         """Return the runs in the slots."""
         return [work for work in self._slots if work is not None]
@@ -225,6 +249,10 @@ class AgentLoop:
     def held(self) -> dict[int, float]:
         """Return the runs in the slots with the time of their claim, for the heart."""
         return {work.claim.run_id: work.since for work in self.works()}
+
+    def held_errands(self) -> list[int]:
+        """Return the errands under way, for the heart."""
+        return list(self._errands.values())
 
     def abandon(self, run_ids: set[int] | None) -> None:
         """Stop runs whose lease is gone, or all; nothing of them may be written. From any thread."""
@@ -235,9 +263,11 @@ class AgentLoop:
                     self._loop.call_soon_threadsafe(work.stop, StopReason.LOST)
 
     async def _drain(self) -> None:
-        """Give every run back, and let errands end; what takes too long is left to its lease."""
+        """Give every run and errand back; what takes too long is left to its lease."""
         for work in self.works():
             work.stop(StopReason.DRAIN)
+        for task in self._errands:
+            task.cancel()
         waiting = [work.task for work in self.works() if work.task is not None]
         waiting += list(self._errands)
         if waiting:

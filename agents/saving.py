@@ -38,6 +38,14 @@ class Saver:
             await asyncio.shield(self._task)
             self._task = None
 
+    async def close(self) -> None:
+        """Wait for a save that is under way, whatever becomes of it."""
+        if self._task is not None:
+            await asyncio.wait([self._task])
+            if not self._task.cancelled():
+                self._task.exception()  # it has been looked at
+            self._task = None
+
     async def _try(self, message: str) -> None:
         try:
             await self._save(message)

@@ -16,7 +16,7 @@ from django.conf import settings
 from agents import verification
 from agents.bridge import Lease, RunGate, RunJournal, RunSteering
 from agents.briefing import Brief, load_brief
-from agents.database import Database
+from agents.database import DATABASE_IS_AWAY, Database
 from agents.desk import Desk, Places, places
 from agents.executors import Executor, Job, Links, ModelAccess
 from agents.harness.errors import FailureKind as HarnessFailure
@@ -27,11 +27,12 @@ from agents.log_sink import LogSink
 from agents.policies import policy_context
 from agents.rehearsal.server import RehearsalServer
 from agents.saving import Saver
+from agents.unboxed_checks import CheckPermission
 from agents.workspaces.errors import WorkspaceError
 from agents.workspaces.git import resolve
 from agents.workspaces.hub import fetch_hub
 from agents.workspaces.worktrees import add_worktree, find_worktree
-from board.actions import runs
+from board.actions import runs, workers
 from board.actions.claims import Claim
 from board.errors import LeaseLost, TransitionError
 from board.states import FailureKind, WaitingFor
@@ -39,6 +40,7 @@ from board.states import FailureKind, WaitingFor
 log = logging.getLogger(__name__)
 
 SETUP_SECONDS = 1800.0  # of the project's set-up command
+AGAIN_SECONDS = 1.0  # before the end of a run is written again
 
 
 class StopReason(StrEnum):
@@ -59,10 +61,11 @@ class RunWork:
         self._db = db
         self._executor = executor
         self._rehearsal = rehearsal
-        self._reason = StopReason.LOST
+        self._reason: StopReason | None = None
         self.since = time.monotonic()
         self.task: asyncio.Task[None] | None = None
         self._desk: Desk | None = None
+        self._saver: Saver | None = None
 
     def start(self) -> "asyncio.Task[None]":
         """Begin, and return the task."""
@@ -70,8 +73,8 @@ class RunWork:
         return self.task
 
     def stop(self, reason: StopReason) -> None:
-        """End the run early; its processes are killed before the task ends."""
-        if self.task is not None and not self.task.done():
+        """End the run early, once; its processes are killed before the task ends."""
+        if self._reason is None and self.task is not None and not self.task.done():
             self._reason = reason
             self.kill()
             self.task.cancel()
@@ -93,10 +96,8 @@ class RunWork:
             await self._put_aside(wait)
         except asyncio.CancelledError:
             await self._end_early()
-        except TransitionError:
-            # A person cancelled the run in the moment in which it ended.
-            self._reason = StopReason.CANCELLED
-            await self._end_early()
+        except DATABASE_IS_AWAY as error:
+            await self._let_go(error)
         except Exception as error:  # noqa: BLE001  a bug must end its own run only, and be seen
             await self._fail(error)
         finally:
@@ -105,7 +106,7 @@ class RunWork:
     async def _work(self) -> None:
         brief = await self._db(load_brief, self.claim.run_id, self.claim.fence)
         desk = self._desk = await self._sit_down(brief)
-        saver = Saver(lambda message: self._save(desk, message))
+        saver = self._saver = Saver(lambda message: self._save(desk, message))
         journal = RunJournal(self._lease, self._db)
         desk.context.seen = seen_in(
             entry.response
@@ -150,10 +151,14 @@ class RunWork:
             head = await self._save(desk, "The agent's report")
             if outcome.status == "failed":
                 raise _UnfinishedError(outcome.summary, outcome.remaining)
+            permission = CheckPermission(links.journal, links.gate)
+            if brief.checks and desk.shell.sandbox_level == "none":
+                await permission.obtain(brief.checks, head=head, cwd=str(desk.worktree.path))
             results = await verification.run_checks(
                 brief.checks, shell=desk.shell, context=desk.context, sink=self._sink
             )
             evidence = verification.evidence(results)
+            await permission.close(evidence)
             await self._db(runs.note_progress, *self._key, evidence=evidence)
             if all(result.is_passed for result in results):
                 await self._finish(brief, desk, head, outcome.summary, evidence)
@@ -299,6 +304,12 @@ class RunWork:
             reason=str(wait),
         )
 
+    async def _let_go(self, error: Exception) -> None:
+        """Leave the run to whichever worker claims it next: the database was away and steps are missing."""
+        log.warning("Run %s is given back, the database was away: %s", self.claim.run_id, error)
+        self.kill()
+        await self._try_end(runs.give_back)
+
     async def _end_early(self) -> None:
         match self._reason:
             case StopReason.CANCELLED:
@@ -306,7 +317,7 @@ class RunWork:
             case StopReason.DRAIN:
                 await self._leave()
                 await self._try_end(runs.give_back)
-            case StopReason.LOST:
+            case StopReason.LOST | None:
                 log.warning(
                     "Run %s was stopped, because its lease could not be renewed", self.claim.run_id
                 )
@@ -314,6 +325,10 @@ class RunWork:
     async def _fail(self, error: Exception) -> None:
         """End the run as failed, with the reason that a person can act on."""
         remaining = ""
+        if await self._db(workers.cancelled_among, [self.claim.run_id]):
+            # A person cancelled it in the moment in which it ended.
+            await self._try_end(runs.end_cancelled, **await self._leave())
+            return
         match error:
             case _UnfinishedError():
                 kind, message, remaining = FailureKind.REPORTED, str(error), error.remaining
@@ -334,6 +349,8 @@ class RunWork:
         desk = self._desk
         if desk is None:
             return {}
+        if self._saver is not None:
+            await self._saver.close()
         try:
             head = await desk.save("Work so far")
             changes = await desk.changes(desk.worktree.base_sha, head)
@@ -345,14 +362,24 @@ class RunWork:
         return {"head_sha": head, "changes": changes}
 
     async def _try_end(self, action: Callable[..., None], **values: Any) -> None:
-        """Write the end of this run's stay here, unless another worker holds it now."""
-        try:
-            await self._sink.flush()
-            await self._db(
-                action, *self._key, active_seconds=self._lease.active_seconds(), **values
-            )
-        except (LeaseLost, TransitionError) as error:
-            log.info("Run %s: %s", self.claim.run_id, error)
+        """Write the end of this run's stay here, unless another worker holds it now.
+
+        Tried for the length of a lease: an end that is not written is a run done twice.
+        """
+        seconds = self._lease.active_seconds()
+        deadline = time.monotonic() + settings.LEASE_SECONDS
+        while True:
+            try:
+                await self._sink.flush()
+                await self._db(action, *self._key, active_seconds=seconds, **values)
+            except (LeaseLost, TransitionError) as error:
+                log.info("Run %s: %s", self.claim.run_id, error)
+            except DATABASE_IS_AWAY as error:
+                if time.monotonic() < deadline:
+                    await asyncio.sleep(AGAIN_SECONDS)
+                    continue
+                log.warning("Run %s is left to its lease: %s", self.claim.run_id, error)
+            return
 
 
 class _UnfinishedError(FatalError):

@@ -174,8 +174,7 @@ CELERY_TASK_DEFAULT_QUEUE = "housekeeping"
 CELERY_TASK_ROUTES = {"agents.*": {"queue": "agents"}}
 # `expires` keeps a backlog from piling up while no worker listens.
 CELERY_BEAT_SCHEDULE = {
-    "wake_due_runs": {"task": "board.wake_due_runs", "schedule": 2.0, "options": {"expires": 2}},
-    "reap": {"task": "board.reap", "schedule": 5.0, "options": {"expires": 5}},
+    "keep_house": {"task": "board.keep_house", "schedule": 10.0, "options": {"expires": 10}},
     "tidy": {"task": "board.tidy", "schedule": 3600.0, "options": {"expires": 3600}},
 }
 CELERY_BROKER_TRANSPORT_OPTIONS = {

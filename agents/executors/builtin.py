@@ -1,5 +1,6 @@
 """The built-in executor: our own harness on the Messages API."""
 
+import importlib
 from concurrent.futures import ThreadPoolExecutor
 from typing import cast
 
@@ -18,6 +19,10 @@ class BuiltinExecutor:
         self._models: dict[ModelAccess, AnthropicModel] = {}
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="agents-tool")
         self._tools = default_tools()
+
+    def warm_up(self) -> None:
+        """Load the SDK, which takes a second or two; call it in a thread."""
+        importlib.import_module("anthropic")
 
     async def __call__(self, job: Job, links: Links) -> Outcome:
         """Run the agent; see `Executor`."""

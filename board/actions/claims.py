@@ -34,6 +34,14 @@ class Claim:
     is_new: bool
 
 
+def is_work_waiting() -> bool:
+    """Return whether a claim could find anything. Only reads: idle workers poll this each second."""
+    return (
+        Run.objects.filter(status=RunStatus.READY).exists()
+        or Card.objects.filter(status=CardStatus.QUEUED, unmet=0, archived_at__isnull=True).exists()
+    )
+
+
 def claim_next(worker: UUID, *, agent: str, with_credential: bool) -> Claim | None:
     """Claim the next run that is ready, or else the next queued card; None if there is nothing to do.
 

@@ -33,6 +33,8 @@ def queue_errand(
 
 def claim_errand(worker: UUID) -> Errand | None:
     """Claim the oldest errand whose project has none under way, or return None."""
+    if not Errand.objects.filter(status=ErrandStatus.QUEUED).exists():
+        return None  # idle workers poll this each second; a transaction would lock SQLite
     busy = Errand.objects.filter(status=ErrandStatus.RUNNING).values("project_id")
     with transaction.atomic():
         errand = (
@@ -57,6 +59,12 @@ def claim_errand(worker: UUID) -> Errand | None:
         except IntegrityError:  # another worker began one for the same project in this moment
             return None
     return errand
+
+
+def give_back_errand(errand: Errand, *, fence: int) -> None:
+    """Queue an errand again, because its worker stops. Not counted as a loss."""
+    transition(errand, ErrandStatus.QUEUED, holding=fence, worker=None, lease_until=None)
+    signals.announce(signals.errand_queued, errand_id=errand.pk)
 
 
 def end_errand(errand: Errand, status: ErrandStatus, *, fence: int, message: str = "") -> None:

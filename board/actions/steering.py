@@ -1,7 +1,11 @@
 """Messages from people to a running agent: each reaches the journal exactly once."""
 
+from typing import Any
+
+from django.db import transaction
 from django.db.models.functions import Now
 
+from board.actions.journal import begin_step
 from board.models import Comment
 
 
@@ -13,8 +17,10 @@ def undelivered(run_id: int) -> list[Comment]:
     return list(waiting.order_by("id"))
 
 
-def mark_delivered(run_id: int, *, seq: int) -> None:
-    """Record that step `seq` holds the oldest message that was not delivered."""
-    del seq  # the order of notes is the order of messages
-    oldest = undelivered(run_id)[:1]
-    Comment.objects.filter(pk__in=[comment.pk for comment in oldest]).update(delivered_at=Now())
+def deliver(run_id: int, fence: int, **step: Any) -> int:
+    """Add the step that holds the oldest message, which is delivered with it; return the step's seq."""
+    with transaction.atomic():
+        seq = begin_step(run_id, fence, **step)
+        oldest = [comment.pk for comment in undelivered(run_id)[:1]]
+        Comment.objects.filter(pk__in=oldest).update(delivered_at=Now())
+    return seq

@@ -1,7 +1,6 @@
 """Workers: their registration, their heartbeat with the leases, and who leads the housekeeping."""
 
-import socket
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
@@ -15,16 +14,14 @@ from board.models import Errand, LeaderLease, Run, Worker
 from board.states import HELD, ErrandStatus
 
 FORGET_AFTER = timedelta(days=1)
-STUCK_AFTER = timedelta(seconds=2 * settings.LEASE_SECONDS)
 
 
 @dataclass(frozen=True)
 class Heartbeat:
-    """What a worker still holds, and which of its runs a person has cancelled."""
+    """What a worker still holds of what it works on."""
 
     held_runs: frozenset[int]
     held_errands: frozenset[int]
-    cancelled_runs: frozenset[int]
 
 
 def register_worker(worker: Worker) -> None:
@@ -34,19 +31,26 @@ def register_worker(worker: Worker) -> None:
     Worker.objects.filter(heartbeat_at__lt=Now() - FORGET_AFTER).delete()
 
 
-def beat(worker_id: UUID, *, busy: int, lag_ms: int) -> Heartbeat:
-    """Renew all leases of a worker in one statement each and return what it still holds."""
+def beat(
+    worker_id: UUID, *, runs: Collection[int], errands: Collection[int], busy: int, lag_ms: int
+) -> Heartbeat:
+    """Renew the leases of what the worker works on, in one statement each; return what it still holds.
+
+    What it holds and does not work on, because the end could not be written, is left to its lease.
+    """
     lease = Now() + timedelta(seconds=settings.LEASE_SECONDS)
     with transaction.atomic():
         Worker.objects.filter(pk=worker_id).update(heartbeat_at=Now(), busy=busy, lag_ms=lag_ms)
-        runs = Run.objects.filter(worker=worker_id, status__in=HELD)
-        errands = Errand.objects.filter(worker=worker_id, status=ErrandStatus.RUNNING)
-        runs.update(lease_until=lease)
-        errands.update(lease_until=lease)
-        held = dict(runs.values_list("pk", "cancel_requested_at"))
-        held_errands = frozenset(errands.values_list("pk", flat=True))
-    cancelled = frozenset(pk for pk, asked in held.items() if asked is not None)
-    return Heartbeat(frozenset(held), held_errands, cancelled)
+        held_runs = Run.objects.filter(pk__in=runs, worker=worker_id, status__in=HELD)
+        held_errands = Errand.objects.filter(
+            pk__in=errands, worker=worker_id, status=ErrandStatus.RUNNING
+        )
+        held_runs.update(lease_until=lease)
+        held_errands.update(lease_until=lease)
+        return Heartbeat(
+            frozenset(held_runs.values_list("pk", flat=True)),
+            frozenset(held_errands.values_list("pk", flat=True)),
+        )
 
 
 def cancelled_among(run_ids: Sequence[int]) -> list[int]:
@@ -56,17 +60,6 @@ def cancelled_among(run_ids: Sequence[int]) -> list[int]:
             "pk", flat=True
         )
     )
-
-
-def is_beating(pid: int) -> bool:
-    """Return whether the worker with this pid on this host beats, or has not had the time to.
-
-    For the supervisor: a worker that lives but does not beat is stuck.
-    """
-    rows = Worker.objects.filter(pid=pid, host=socket.gethostname(), stopped_at__isnull=True)
-    if not rows.exists():
-        return True  # it is still starting, or cannot reach the database, which a restart does not help
-    return rows.filter(heartbeat_at__gt=Now() - STUCK_AFTER).exists()
 
 
 def stop_worker(worker_id: UUID) -> None:

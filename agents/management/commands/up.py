@@ -119,7 +119,7 @@ def become_supervisor(plan: Plan, lock: int) -> None:
     """
     reader, writer = os.pipe()
     for descriptor in (reader, lock):
-        os.set_inheritable(descriptor, True)
+        os.set_inheritable(descriptor, True)  # noqa: FBT003  its only form
     with os.fdopen(writer, "w", encoding="utf-8") as pipe:
         pipe.write(plan.to_json())
     os.chdir(plan.folder)  # where Python finds the module
