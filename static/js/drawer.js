@@ -44,7 +44,7 @@ export function closeDrawer({ push = true } = {}) {
   slot.replaceChildren();
   if (push) history.pushState({}, "", home + location.search);
   marked();
-  const card = ref && cardCalled(ref);
+  const card = ref ? cardCalled(ref) : null;
   if (card) linkIn(card)?.focus({ preventScroll: true });
   else document.getElementById("board").focus({ preventScroll: true });
 }
@@ -52,7 +52,7 @@ export function closeDrawer({ push = true } = {}) {
 function marked() {
   document.querySelectorAll(".card--open").forEach((card) => card.classList.remove("card--open"));
   const ref = openedRef();
-  const card = ref && cardCalled(ref);
+  const card = ref ? cardCalled(ref) : null;
   card?.classList.add("card--open");
   if (card && slot.firstElementChild) card.scrollIntoView({ block: "nearest", inline: "nearest" });
   const count = document.title.match(/^\(\d+\) /)?.[0] ?? "";

@@ -52,7 +52,7 @@ function handle(op, own = false) {
   }
   if (mustWait(op)) {
     later.delete(nameOf(op));
-    later.set(nameOf(op), op);
+    later.set(nameOf(op), [op, own]);
     return;
   }
   later.delete(nameOf(op));
@@ -69,15 +69,15 @@ function mustWait(op) {
 }
 
 function flush() {
-  const ops = [...later.values()];
+  const waiting = [...later.values()];
   later.clear();
-  ops.forEach((op) => handle(op));
+  waiting.forEach(([op, own]) => handle(op, own));
 }
 
 // Read the whole page again: too much was missed, or the board has another shape.
 async function reload() {
   if (reading) return;
-  if (held.size) { later.set("reload", { op: "col" }); return; }
+  if (held.size) { later.set("reload", [{ op: "col" }, true]); return; }
   reading = true;
   try {
     const answer = await fetch(`/p/${board.dataset.project}/`, { cache: "no-store" });

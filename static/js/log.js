@@ -9,6 +9,10 @@ const NEAR = 40; // pixels from the bottom that count as "at the bottom"
 const HIDDEN = 30_000; // milliseconds in the background; then the log is no longer sent
 const BUDGET = 8; // milliseconds of one frame
 
+function isAtEnd({ scrollHeight, scrollTop, clientHeight }) {
+  return scrollHeight - scrollTop - clientHeight < NEAR;
+}
+
 class Log {
   constructor(root) {
     this.root = root;
@@ -54,6 +58,7 @@ class Log {
     this.painting = 0;
     const until = performance.now() + BUDGET;
     const stick = this.following;
+    this.terminals = new Map(); // those written to now, and whether their end was in sight
     while (this.queue.length && performance.now() < until) {
       const frame = this.queue[0];
       while (frame.place < frame.ops.length && performance.now() < until) this.apply(frame.ops[frame.place++]);
@@ -64,6 +69,7 @@ class Log {
       wire.send({ type: "ack", run: this.run, off: frame.off });
     }
     while (this.root.childElementCount > STEPS) this.root.firstElementChild.remove();
+    for (const [terminal, atEnd] of this.terminals) if (atEnd) terminal.scrollTop = terminal.scrollHeight;
     if (stick) this.scroller.scrollTop = this.scroller.scrollHeight;
     this.showPill();
     if (this.queue.length) this.painting = requestAnimationFrame(() => this.paint());
@@ -87,6 +93,8 @@ class Log {
   }
 
   lines(target, html) {
+    const terminal = target.closest(".term__body");
+    if (terminal && !this.terminals.has(terminal)) this.terminals.set(terminal, isAtEnd(terminal));
     const template = document.createElement("template");
     template.innerHTML = html;
     const lines = [...template.content.childNodes];
@@ -125,8 +133,7 @@ class Log {
   }
 
   noteScroll() {
-    const { scrollHeight, scrollTop, clientHeight } = this.scroller;
-    this.following = scrollHeight - scrollTop - clientHeight < NEAR;
+    this.following = isAtEnd(this.scroller);
     if (this.following) this.unread = 0;
     this.showPill();
   }
