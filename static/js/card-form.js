@@ -79,12 +79,12 @@ function showErrors(form, { fields = {}, message, theirs }) {
 }
 
 async function save(form, submitter) {
-  if (form.dataset.sending) return;
-  form.dataset.sending = "1";
+  if (form.dataset.busy) return;
+  form.dataset.busy = "1";
   const data = new FormData(form);
   if (submitter?.name) data.set(submitter.name, submitter.value);
   const { ok, body } = await post(form.getAttribute("action"), data);
-  delete form.dataset.sending;
+  delete form.dataset.busy;
   if (!ok) {
     showErrors(form, body);
     announce(body.message);
@@ -107,7 +107,7 @@ document.addEventListener("submit", (event) => {
   if (!event.target.matches("[data-card-form]")) return;
   event.preventDefault();
   save(event.target, event.submitter);
-});
+}, true);
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
   const form = event.target.closest?.("[data-card-form]");

@@ -122,11 +122,11 @@ const name = (element) => element.getAttribute("aria-label") ?? element.textCont
 
 async function send(form, submitter) {
   const url = submitter?.getAttribute("formaction") ?? form.getAttribute("action");
-  if (form.dataset.sending) return;
-  form.dataset.sending = "1";
+  if (form.dataset.busy) return;
+  form.dataset.busy = "1";
   submitter?.setAttribute("aria-disabled", "true");
   const { ok, body } = await post(url, new FormData(form));
-  delete form.dataset.sending;
+  delete form.dataset.busy;
   submitter?.removeAttribute("aria-disabled");
   form.querySelectorAll("[data-error]").forEach((line) => { line.hidden = true; });
   if (!ok) {
@@ -155,11 +155,12 @@ document.addEventListener("click", (event) => {
   if (link) { event.preventDefault(); openDrawer(link.getAttribute("href")); return; }
   if (event.target.closest("[data-drawer-close]")) { event.preventDefault(); closeDrawer(); }
 });
+// While it is captured: forms.js then leaves the form alone.
 document.addEventListener("submit", (event) => {
   if (!event.target.matches("form[data-act]")) return;
   event.preventDefault();
   send(event.target, event.submitter);
-});
+}, true);
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
   event.target.closest?.("form[data-act]")?.requestSubmit();
