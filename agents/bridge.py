@@ -180,7 +180,7 @@ def _entry(step: Step, question: Approval | None) -> Entry:
             decision=Decision(question.status),
             by=str(question.decided_by or "Pullcord"),
             comment=question.comment,
-            input=question.edited_input,
+            input=_approved_input(step, question),
             digest=question.digest,
             facts=_mapping(question.facts),
         )
@@ -192,6 +192,12 @@ def _entry(step: Step, question: Approval | None) -> Entry:
         response=step.response,
         answer=answer,
     )
+
+
+def _approved_input(step: Step, question: Approval) -> Mapping[str, Any] | None:
+    """Return what is to run where it differs from the model's own input: edited now, or before."""
+    given = question.edited_input or question.input
+    return given if given != step.request.get("input") else None
 
 
 def _mapping(facts: Any) -> Mapping[str, Any]:
