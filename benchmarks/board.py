@@ -1,0 +1,102 @@
+"""The board page: queries, time in the server, and size, with 1,000 and 5,000 cards.
+
+    python -m benchmarks.board
+
+On a database of its own; the browser's part is measured by `benchmarks.browser`.
+"""
+
+import gzip
+import os
+import time
+from pathlib import Path
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
+
+import django
+
+django.setup()
+
+from django.core.management import call_command  # noqa: E402
+from django.db import connection  # noqa: E402
+from django.test import Client  # noqa: E402
+from django.test.utils import CaptureQueriesContext  # noqa: E402
+
+from benchmarks.machine import describe, figure, value  # noqa: E402
+from board.actions import cards, projects  # noqa: E402
+from board.actions.placement import at_end  # noqa: E402
+from board.models import Card, Column, Project, User  # noqa: E402
+
+STATIC = Path(__file__).resolve().parent.parent / "static"
+
+
+def main() -> None:
+    """Measure and print."""
+    describe()
+    call_command("migrate", verbosity=0)
+    user = User.objects.create_user(email="bench@example.org", password="x", name="Bench")
+    client = Client()
+    client.force_login(user)
+    for number in (100, 1_000, 5_000):
+        project = projects.create_project(
+            by=user, key=f"B{number}", name="Bench", repository="/nowhere"
+        )
+        Project.objects.filter(pk=project.pk).update(state="ready")
+        fill(project, user, number)
+        measure(client, project, number)
+    weigh()
+
+
+def fill(project: Project, user: User, number: int) -> None:
+    """Make cards and spread them over the columns that need no run."""
+    columns = list(
+        Column.objects.filter(project=project, lane__in=["backlog", "queued", "review", "done"])
+    )
+    for index in range(number):
+        card = cards.create_card(
+            project,
+            by=user,
+            title=f"Card {index} with a title of ordinary length",
+            checks=["make test"],
+        )
+        column = columns[index % len(columns)]
+        Card.objects.filter(pk=card.pk).update(
+            column=column, status=column.lane, rank=at_end(column, card.number)
+        )
+
+
+def measure(client: Client, project: Project, number: int) -> None:
+    """Load the page some times and print the figures."""
+    path = f"/p/{project.key}/"
+    client.get(path)
+    with CaptureQueriesContext(
+        connection,
+    ) as queries:
+        page = client.get(path)
+    seconds = []
+    for _ in range(10):
+        started = time.perf_counter()
+        page = client.get(path)
+        seconds.append(time.perf_counter() - started)
+    figure(f"{number} cards: page in the server", seconds)
+    value(f"{number} cards: SQL queries", len(queries), goal="<= 12")
+    size = len(gzip.compress(page.content, 6)) / 1024
+    value(
+        f"{number} cards: HTML",
+        f"{size:.1f} KB gz, {len(page.content) / 1024:.0f} KB",
+        goal="<= 60 KB gz for 1,000",
+    )
+
+
+def weigh() -> None:
+    """Print what the board's own scripts and styles weigh."""
+    for kind, goal in (("js", "<= 60 KB gz"), ("css", "<= 20 KB gz")):
+        paths = [
+            *(STATIC / kind).glob(f"*.{kind}"),
+            *((STATIC / "vendor").glob("*.js") if kind == "js" else ()),
+        ]
+        size = sum(len(gzip.compress(path.read_bytes(), 6)) for path in paths) / 1024
+        value(f"all {kind}", f"{size:.1f} KB gz in {len(paths)} files", goal=goal)
+
+
+if __name__ == "__main__":
+    main()

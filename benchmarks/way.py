@@ -1,0 +1,155 @@
+"""How long a person waits: drop -> first line of the agent, approve -> command, finish -> next card.
+
+    python -m benchmarks.way [--repeat 10]
+
+The whole product in its own processes, and a stand-in for the model that answers at once.
+"""
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks.machine import describe, figure
+from tests.messages_api import MessagesApi
+from tests.messages_script import Turn, call, report, say
+from tests.product import Product, make_repository, running_product
+
+FILES = 2_000
+TURNS = 30
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeat", type=int, default=10)
+    repeat = parser.parse_args().repeat
+    describe()
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:  # noqa: S108  a real disk, unlike some /tmp
+        folder = Path(name)
+        files = {
+            f"src/part{number % 40}/file{number}.py": f"x = {number}\n" * 20
+            for number in range(FILES)
+        }
+        origin = make_repository(folder / "origin.git", files)
+        with running_product(folder) as (product, api):
+            product.project("BEN", origin, auto_merge=True)
+            drop_to_first_line(product, api, repeat)
+            approve_to_command(product, api, repeat)
+            finish_to_next(product, api, repeat)
+            overhead_per_turn(product, api, repeat)
+
+
+def drop_to_first_line(product: Product, api: MessagesApi, repeat: int) -> None:
+    """From the answer to the queue request until the log holds the agent's first words."""
+    api.script("First line", [say("I begin."), report("done", "x")], then=report("done", "x"))
+    seconds = []
+    for _ in range(repeat):
+        ref = product.card("BEN", "First line")["ref"]
+        started = time.monotonic()
+        product.queue(ref)
+        wait(lambda ref=ref: has_words(product, ref))
+        seconds.append(time.monotonic() - started)
+        product.wait_for_card(ref, "done")
+    figure(f"drop -> agent's first line, {FILES} files", seconds, goal="p95 <= 1 s")
+
+
+def has_words(product: Product, ref: str) -> bool:
+    """Return whether the agent has said something."""
+    runs = product.get(f"/cards/{ref}")["runs"]
+    return bool(runs) and any(
+        item["kind"] == "text" for item in product.get(f"/runs/{runs[0]['id']}/log?after=0")
+    )
+
+
+def approve_to_command(product: Product, api: MessagesApi, repeat: int) -> None:
+    """From the answer to the decision until the command has run, the run rebuilt from 200 steps."""
+    steps: list[Turn] = [call("read_file", path="src/part0/file0.py") for _ in range(8)]
+    many = [say("Reading.").call("list_files", path=f"src/part{number}") for number in range(40)]
+    seconds = []
+    for number in range(repeat):
+        title = f"Approve {number}"
+        api.script(
+            title,
+            [
+                *steps,
+                *many,
+                call("bash", command=f"mkdir -p /opt/none/{number}; date +%s.%N > ran"),
+                report("done", "x"),
+            ],
+        )
+        ref = product.card("BEN", title)["ref"]
+        product.queue(ref)
+        question = product.wait_for_question()
+        started = time.time()
+        product.decide(question["id"])
+        card = product.wait_for_card(ref, "review", "done", "failed")
+        run = product.get(f"/runs/{card['runs'][0]['id']}")
+        asked = next(step for step in run["steps"] if step.get("tool") == "bash")
+        seconds.append(max(at(asked["ended_at"]) - started, 0.0))
+        product.wait_for_card(ref, "done", "review", "failed")
+    figure("approve -> command has run, ~100 steps rebuilt", seconds, goal="p95 <= 300 ms")
+
+
+def at(text: str) -> float:
+    """Return seconds since 1970 of an ISO time."""
+    from datetime import datetime
+
+    return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+
+
+def finish_to_next(product: Product, api: MessagesApi, repeat: int) -> None:
+    """From a card's done to the claim of the card that needed it."""
+    api.script("Chain", [report("done", "x")], then=report("done", "x"))
+    refs: list[str] = []
+    for _ in range(repeat + 1):
+        refs.append(product.card("BEN", "Chain", depends_on=refs[-1:])["ref"])
+    product.queue(*refs)
+    product.wait_for_card(refs[-1], "done", seconds=120)
+    events = []
+    while page := product.get(f"/events?project=BEN&after={events[-1]['seq'] if events else 0}"):
+        events += page
+    done = {event["card"]: at(event["at"]) for event in events if event["kind"] == "CardDone"}
+    claimed = {event["card"]: at(event["at"]) for event in events if event["kind"] == "CardClaimed"}
+    figure(
+        "finish -> dependent claimed",
+        [claimed[b] - done[a] for a, b in zip(refs, refs[1:], strict=False)],
+        goal="p95 <= 100 ms",
+    )
+
+
+def overhead_per_turn(product: Product, api: MessagesApi, repeat: int) -> None:
+    """From one request of the model to the next: a trivial shell call, journal and sandbox included."""
+    seconds = []
+    for number in range(max(repeat // 5, 1)):
+        title = f"Overhead {number}"
+        api.script(
+            title, [*[call("bash", command="true") for _ in range(TURNS)], report("done", "x")]
+        )
+        ref = product.card("BEN", title)["ref"]
+        product.queue(ref)
+        product.wait_for_card(ref, "done", "review", "failed", seconds=120)
+        run = product.get(f"/cards/{ref}")["runs"][0]["id"]
+        steps = [step for step in product.get(f"/runs/{run}")["steps"] if step["kind"] == "model"]
+        starts = [at(step["started_at"]) for step in steps]
+        ends = [at(step["ended_at"]) for step in steps]
+        seconds += [begin - end for begin, end in zip(starts[1:], ends, strict=False)]
+    figure(
+        "reply received -> next request sent (bash true)",
+        seconds,
+        goal="median <= 15 ms, p95 <= 30 ms",
+    )
+
+
+def wait(look: Callable[[], bool]) -> None:
+    """Look every 10 ms until it is true."""
+    deadline = time.monotonic() + 60
+    while not look():
+        if time.monotonic() > deadline:
+            raise TimeoutError
+        time.sleep(0.01)
+
+
+if __name__ == "__main__":
+    main()
