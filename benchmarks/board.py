@@ -34,7 +34,7 @@ def main() -> None:
     describe()
     call_command("migrate", verbosity=0)
     user = User.objects.create_user(email="bench@example.org", password="x", name="Bench")
-    client = Client()
+    client = Client(headers={"host": "127.0.0.1:8400"})
     client.force_login(user)
     for number in (100, 1_000, 5_000):
         project = projects.create_project(

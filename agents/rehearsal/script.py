@@ -103,6 +103,7 @@ CARDS: dict[str, Sequence[Turn]] = {
             ),
         ],
         [plan(*STEPS, done=2), call("bash", command=CHECK)],
+        [plan(*STEPS, done=3)],
         [
             call(
                 "report_result",
