@@ -38,6 +38,39 @@ def kill_tree(root: int, *, marker: str, reaped: bool) -> None:
             return
 
 
+def kill_left_in(folder: Path) -> int:
+    """Kill the commands that a lost or frozen worker left in `folder`; return how many.
+
+    Only what carries a mark of ours: a person's own shell may be there too.
+    """
+    if not hasattr(os, "pidfd_open"):
+        return 0
+    pids = [int(path.name) for path in _PROC.iterdir() if path.name.isdigit()]
+    return sum(_kill_if_left(pid, str(folder).encode()) for pid in pids if pid != os.getpid())
+
+
+def _kill_if_left(pid: int, folder: bytes) -> bool:
+    with contextlib.suppress(OSError):
+        handle = os.pidfd_open(pid)
+        try:
+            if _is_left(_PROC / str(pid), folder):
+                signal.pidfd_send_signal(handle, signal.SIGKILL)
+                return True
+        finally:
+            os.close(handle)
+    return False
+
+
+def _is_left(process: Path, folder: bytes) -> bool:
+    """Whether it is a marked process that works in `folder`, or a sandbox made for it."""
+    if f"\0{MARKER}=".encode() not in b"\0" + (process / "environ").read_bytes():
+        return False
+    if folder in (process / "cmdline").read_bytes().split(b"\0"):
+        return True
+    place = os.fsencode((process / "cwd").readlink())
+    return place == folder or place.startswith(folder + b"/")
+
+
 def _younger_than(root: int) -> list[int]:
     """Pids that were given out after `root`, or all pids if the counter has wrapped since then."""
     try:

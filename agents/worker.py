@@ -25,6 +25,7 @@ from agents.harness.ports import EntryKind
 from agents.harness.tools.registry import seen_in
 from agents.log_sink import LogSink
 from agents.policies import policy_context
+from agents.process_trees import kill_left_in
 from agents.rehearsal.server import RehearsalServer
 from agents.saving import Saver
 from agents.unboxed_checks import CheckPermission
@@ -138,7 +139,7 @@ class RunWork:
             if not limit.expired():
                 raise
             raise FatalError(
-                f"It worked for {settings.RUN_TIME_LIMIT_SECONDS // 60} minutes, the limit for one attempt.",
+                f"It worked for {_duration(settings.RUN_TIME_LIMIT_SECONDS)}, the limit for one attempt.",
                 kind=HarnessFailure.TIMEOUT,
             ) from error
 
@@ -244,6 +245,8 @@ class RunWork:
                 base_sha=start,
                 target_branch=brief.target_branch,
             )
+        elif left := kill_left_in(worktree.path):
+            log.warning("Killed %s processes that were left in %s", left, worktree.path)
         return Desk(worktree, where, hidden=[settings.DATA])
 
     def _refresh_hub(self, brief: Brief, where: Places) -> None:
@@ -380,6 +383,11 @@ class RunWork:
                     continue
                 log.warning("Run %s is left to its lease: %s", self.claim.run_id, error)
             return
+
+
+def _duration(seconds: int) -> str:
+    """Return a time limit in words."""
+    return f"{seconds // 60} minutes" if seconds >= 120 else f"{seconds} seconds"  # noqa: PLR2004
 
 
 class _UnfinishedError(FatalError):

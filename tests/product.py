@@ -7,18 +7,23 @@
         product.wait_for_card(card["ref"], "review")
 """
 
+import atexit
 import json
 import os
 import secrets
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit, urlunsplit
@@ -30,7 +35,9 @@ from tests.databases import URL, die_with_parent
 from tests.messages_api import MessagesApi
 
 ROOT = Path(__file__).resolve().parent.parent
-WAIT_SECONDS = 40.0
+WAIT_SECONDS = 60.0
+LOOK_SECONDS = 0.15  # each look costs the processes under test some of their time
+SQLITE = "pullcord.sqlite3"
 OWNER = "alice@example.org"
 
 T = TypeVar("T")
@@ -86,16 +93,25 @@ class Product:
     def __enter__(self) -> "Product":
         self.data.mkdir(parents=True)
         self._sockets.mkdir(mode=0o700)
+        try:
+            self._start_all()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def _start_all(self) -> None:
+        prepared = prepare(self._database)
+        self.token = prepared.token
         if self._database:
-            self._environment["DATABASE_URL"] = self._new_database()
-        self.manage("migrate", "--verbosity", "0")
-        self.token = self.manage("createtoken", OWNER).strip()
+            self._environment["DATABASE_URL"] = self._new_database(prepared.database)
+        else:
+            shutil.copy(prepared.folder / SQLITE, self.data / SQLITE)
         self.start("valkey")
         self.start("web")
         for number in range(self._first_workers):
             self.start(f"worker-{number}")
         self.until(lambda: self.get("/projects") is not None)
-        return self
 
     def __exit__(self, *_error: object) -> None:
         for name in reversed(list(self._children)):
@@ -129,7 +145,8 @@ class Product:
                 socket_path = str(self._sockets / "valkey.sock")
                 return [str(get_binary_path()), "--port", "0", "--unixsocket", socket_path, "--save", ""]
             case "web":
-                return [*python, "daphne", "-b", "127.0.0.1", "-p", str(self.port), "board.asgi:application"]
+                where = ["-b", "127.0.0.1", "-p", str(self.port), "--verbosity", "0"]
+                return [*python, "daphne", *where, "board.asgi:application"]
             case _:
                 celery = [*python, "celery", "-A", "board", "worker", "--pool", "threads", "-c", "2"]
                 quiet = ["--without-gossip", "--without-mingle", "--loglevel", "WARNING"]
@@ -146,32 +163,26 @@ class Product:
                 os.killpg(child.pid, signal.SIGKILL)
             del self._children[name]
 
+    def is_running(self, name: str) -> bool:
+        """Return whether this process was started and not killed."""
+        return name in self._children
+
     def pid(self, name: str) -> int:
         """Return the process id of a running process."""
         return self._children[name].pid
 
     def manage(self, *arguments: str) -> str:
         """Run a management command and return what it prints."""
-        done = subprocess.run(
-            [sys.executable, "manage.py", *arguments],
-            cwd=ROOT,
-            env=self._environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode:
-            raise RuntimeError(f"{arguments}: {done.stdout}{done.stderr}")
-        return done.stdout
+        return run_manage(*arguments, environment=self._environment)
 
     def log_text(self) -> str:
         """Return what all processes have printed."""
         return self._log.read_text(errors="replace") if self._log.exists() else ""
 
-    def _new_database(self) -> str:
+    def _new_database(self, template: str) -> str:
         name = f"product_{secrets.token_hex(6)}"
         with psycopg.connect(self._database, autocommit=True) as connection:
-            connection.execute(f'CREATE DATABASE "{name}"'.encode())
+            connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"'.encode())
         return urlunsplit(urlsplit(self._database)._replace(path=f"/{name}"))
 
     def _drop_database(self) -> None:
@@ -274,8 +285,53 @@ class Product:
             found = look()
             if found:
                 return found
-            time.sleep(0.05)
+            time.sleep(LOOK_SECONDS)
         raise AssertionError(f"waited in vain for {what() if what else look}\n{self.log_text()[-6000:]}")
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A migrated database with an owner, to be copied for each product: it takes seconds to make."""
+
+    token: str
+    folder: Path  # with SQLITE in it
+    database: str  # on PostgreSQL its name
+
+
+@cache
+def prepare(url: str) -> Prepared:
+    """Make the database that every product of this test process begins with."""
+    folder = Path(tempfile.mkdtemp(prefix="pullcord-prepared-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    name = f"prepared_{secrets.token_hex(6)}"
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PULLCORD_DATA": str(folder),
+        "SECRET_KEY": secrets.token_hex(32),
+        "DJANGO_SETTINGS_MODULE": "board.settings",
+    }
+    if url:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(f'CREATE DATABASE "{name}"'.encode())
+        environment["DATABASE_URL"] = urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
+    run_manage("migrate", "--verbosity", "0", environment=environment)
+    token = run_manage("createtoken", OWNER, environment=environment).strip()
+    return Prepared(token, folder, name)
+
+
+def run_manage(*arguments: str, environment: Mapping[str, str]) -> str:
+    """Run a management command and return what it prints."""
+    done = subprocess.run(
+        [sys.executable, "manage.py", *arguments],
+        cwd=ROOT,
+        env=dict(environment),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(f"{arguments}: {done.stdout}{done.stderr}")
+    return done.stdout
 
 
 def free_port() -> int:
@@ -322,3 +378,16 @@ def running_product(folder: Path, **options: Any) -> Iterator[tuple[Product, Mes
 def all_results(requests: Sequence[Any]) -> str:
     """Return the text of every tool result that the model was sent."""
     return "\n".join(request.last_text for request in requests)
+
+
+def processes_with(words: str) -> list[int]:
+    """Return the processes whose command line is `words`."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+        except OSError:
+            continue
+        if line == words:
+            found.append(int(path.parent.name))
+    return found

@@ -1,0 +1,115 @@
+"""F-17, C-27: a question outlives every process, and its answer is carried out exactly once."""
+
+import pytest
+
+from tests.chaos.conftest import NewProject
+from tests.messages_api import MessagesApi
+from tests.messages_script import call, report
+from tests.product import Product, Refused
+
+pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
+
+COMMAND = "rm -r old && echo x >> count"
+
+
+def test_a_question_outlives_every_process_and_its_command_runs_once(
+    parts: tuple[Product, MessagesApi], new_project: NewProject
+) -> None:
+    product, api = parts
+    new_project("KILL", {"old/a.txt": "x\n"})
+    api.script("Tidy up", [call("bash", command=COMMAND), report("done", "Tidied.")])
+    ref = product.card("KILL", "Tidy up", checks=["test $(wc -l < count) = 1"])["ref"]
+    product.queue(ref)
+    question = product.wait_for_question()
+
+    for names in (["web"], ["worker-0"], ["valkey"], ["web", "worker-0", "valkey"]):
+        for name in names:
+            product.kill(name)
+        for name in reversed(names):
+            product.start(name)
+        assert product.wait_for_question()["id"] == question["id"]
+        assert product.get(f"/cards/{ref}")["runs"][0]["waiting_for"] == "approval"
+
+    product.decide(question["id"])
+    with pytest.raises(Refused) as late:
+        product.decide(question["id"], "deny")
+    assert late.value.status == 409
+    card = product.wait_for_card(ref, "review", "failed")
+    assert card["status"] == "review", product.get(f"/runs/{card['runs'][0]['id']}")
+    assert len(card["runs"]) == 1
+    assert len(api.conversation("Tidy up")) == 2
+    assert not api.refusals
+
+
+def test_an_answer_that_no_worker_heard_is_carried_out_once(
+    parts: tuple[Product, MessagesApi], new_project: NewProject
+) -> None:
+    product, api = parts
+    new_project("DEAF", {"old/a.txt": "x\n"})
+    api.script("Sweep", [call("bash", command=COMMAND), report("done", "Swept.")])
+    ref = product.card("DEAF", "Sweep", checks=["test $(wc -l < count) = 1"])["ref"]
+    product.queue(ref)
+    question = product.wait_for_question()
+    product.kill("worker-0")
+    product.kill("valkey")
+    product.decide(question["id"])
+    product.start("valkey")
+    product.start("worker-0")
+    product.wait_for_card(ref, "review")
+
+
+def test_a_waiting_question_holds_no_slot(
+    parts: tuple[Product, MessagesApi], new_project: NewProject
+) -> None:
+    product, api = parts
+    new_project("SLOT", {"old/a.txt": "x\n"})
+    api.script("Asks first", [call("bash", command=COMMAND), report("done", "Asked.")])
+    api.script("Goes through", [report("done", "Went through.")])
+    asking = product.card("SLOT", "Asks first")["ref"]
+    product.queue(asking)
+    question = product.wait_for_question()
+    other = product.card("SLOT", "Goes through")["ref"]
+    product.queue(other)
+    product.wait_for_card(other, "review")  # with the only slot there is
+    assert product.status(asking) == "running"
+    requests = len(api.conversation("Asks first"))
+    assert requests == 1  # no model call while it waits
+    product.decide(question["id"], "deny", comment="Not now")
+    product.wait_for_card(asking, "review")
+
+
+def test_without_valkey_a_card_is_done_all_the_same(
+    parts: tuple[Product, MessagesApi], new_project: NewProject
+) -> None:
+    product, api = parts
+    new_project("MUTE")
+    product.kill("valkey")
+    try:
+        api.script("Nobody is told", [call("list_files", path="."), report("done", "Done.")])
+        ref = product.card("MUTE", "Nobody is told")["ref"]
+        product.queue(ref)
+        product.wait_for_card(ref, "review")
+        product.post(f"/cards/{ref}/merge")
+        product.wait_for_card(ref, "done")
+    finally:
+        product.start("valkey")
+
+
+def test_a_retry_after_a_rate_limit_comes_without_valkey(
+    parts: tuple[Product, MessagesApi], new_project: NewProject
+) -> None:
+    from tests.messages_script import rate_limited
+
+    product, api = parts
+    new_project("RATE")
+    product.kill("valkey")
+    try:
+        turns = [*[rate_limited(retry_after=1)] * 6, report("done", "Done at last.")]
+        api.script("Slowed down", turns)
+        ref = product.card("RATE", "Slowed down")["ref"]
+        product.queue(ref)
+        card = product.wait_for_card(ref, "review", "failed")
+        assert card["status"] == "review", card
+        assert card["attempts"] == 1
+    finally:
+        product.start("valkey")
