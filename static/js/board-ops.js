@@ -81,7 +81,7 @@ function insert(list, card, rank) {
   }
   const isCut = list.closest(".lane").querySelector("[data-more]");
   if (isCut && low === cards.length) return false;
-  list.insertBefore(card, cards[low] ?? cards.at(-1)?.nextSibling ?? list.firstChild);
+  list.insertBefore(card, cards[low] ?? (cards.length ? cards.at(-1).nextSibling : list.firstChild));
   return true;
 }
 

@@ -8,9 +8,11 @@ const Sortable = globalThis.Sortable;
 let from = null;
 
 function mark(card, isOver) {
+  const home = from.list.closest(".lane");
   for (const lane of lanes()) {
-    lane.classList.toggle("lane--refuses", isOver !== null && !takes(lane, card));
-    lane.classList.toggle("lane--target", lane === isOver);
+    const refuses = isOver !== null && !takes(lane, card, home);
+    lane.classList.toggle("lane--refuses", refuses);
+    lane.classList.toggle("lane--target", lane === isOver && !refuses);
   }
 }
 

@@ -18,8 +18,9 @@ export const cardCalled = (ref) => document.querySelector(`.card[data-ref="${CSS
 export const linkIn = (card) => card.querySelector(".card__title a");
 export const mayChange = () => document.documentElement.dataset.role !== "viewer";
 
-export function takes(lane, card) {
-  return lane.dataset.lane === laneOf(card)?.dataset.lane
+// `home` is the lane from which it comes, which it may have left already while it is being dragged.
+export function takes(lane, card, home = laneOf(card)) {
+  return lane.dataset.lane === home?.dataset.lane
     || (TAKES[card.dataset.status] ?? []).includes(lane.dataset.lane);
 }
 

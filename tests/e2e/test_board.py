@@ -1,0 +1,219 @@
+"""The board in a real browser: cards are made, dragged, refused and moved by keys alone."""
+
+import json
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+
+from tests.product import Product
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
+
+# A session of Alice's, and one board for each test, so that no test waits for another.
+WORLD = """
+import json
+from importlib import import_module
+from django.conf import settings
+from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
+from board.actions import cards, projects
+from board.models import Membership, Project, User
+
+def sign_in(user):
+    session = import_module(settings.SESSION_ENGINE).SessionStore()
+    session[SESSION_KEY] = str(user.pk)
+    session[BACKEND_SESSION_KEY] = settings.AUTHENTICATION_BACKENDS[0]
+    session[HASH_SESSION_KEY] = user.get_session_auth_hash()
+    session.create()
+    return session.session_key
+
+alice = User.objects.get(email="alice@example.org")
+vera = User.objects.create_user(email="vera@example.org", password="a long enough one", name="Vera")
+for key in ("AA", "BB", "CC", "DD", "EE", "FF", "GG"):
+    project = projects.create_project(by=alice, key=key, name="Billing", repository="/nowhere")
+    Project.objects.filter(pk=project.pk).update(state="ready", target_branch="main", message="")
+    Membership.objects.create(project=project, user=vera, role="viewer")
+    for number in range(3):
+        cards.create_card(project, by=alice, title=f"Card {number}", checks=["true"])
+print(json.dumps({"alice": sign_in(alice), "vera": sign_in(vera)}))
+"""
+
+
+@pytest.fixture(scope="module")
+def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    with Product(tmp_path_factory.mktemp("board"), None, workers=0) as product:
+        yield product
+
+
+@pytest.fixture(scope="module")
+def sessions(product: Product) -> dict[str, str]:
+    people: dict[str, str] = json.loads(product.manage("shell", "--no-imports", "-c", WORLD))
+    return people
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path="/usr/bin/chromium",
+            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(
+    product: Product, sessions: dict[str, str], chromium: Browser
+) -> Iterator["OpenPage"]:
+    opener = OpenPage(product, sessions, chromium)
+    yield opener
+    opener.close()
+
+
+class OpenPage:
+    """Opens pages, and fails the test that leaves an error in a console."""
+
+    def __init__(self, product: Product, sessions: dict[str, str], chromium: Browser) -> None:
+        self._product, self._sessions, self._browser = product, sessions, chromium
+        self._problems: list[str] = []
+        self._pages: list[Page] = []
+
+    def __call__(self, path: str, *, who: str = "alice", width: int = 1800) -> Page:
+        context = self._browser.new_context(viewport={"width": width, "height": 900})
+        cookie = {"name": "pullcord_session", "value": self._sessions[who], "url": self._product.url}
+        context.add_cookies([cookie])  # type: ignore[list-item]  # a TypedDict of its own
+        page = context.new_page()
+        page.on("pageerror", lambda error: self._problems.append(str(error)))
+        page.on("console", self._hear)
+        page.goto(self._product.url + path)
+        expect(page.locator(".live")).to_have_text("Live", timeout=20_000)
+        self._pages.append(page)
+        return page
+
+    def _hear(self, message: object) -> None:
+        text = f"{getattr(message, 'type', '')}: {getattr(message, 'text', '')}"
+        # A refusal is an answer of ours with its own status; Chromium lists every one of those.
+        if text.startswith("error") and "status of 4" not in text:
+            self._problems.append(text)
+
+    def close(self) -> None:
+        for page in self._pages:
+            page.context.close()
+        assert self._problems == []
+
+
+def lane(page: Page, name: str) -> Locator:
+    return page.locator(f'.lane[data-lane="{name}"]')
+
+
+def card(page: Page, ref: str) -> Locator:
+    return page.locator(f'.card[data-ref="{ref}"]')
+
+
+def drag(page: Page, what: Locator, onto: Locator) -> None:
+    start, end = what.bounding_box(), onto.bounding_box()
+    assert start
+    assert end
+    page.mouse.move(start["x"] + 60, start["y"] + 12)
+    page.mouse.down()
+    page.mouse.move(start["x"] + 70, start["y"] + 30, steps=4)
+    page.mouse.move(end["x"] + end["width"] / 2, end["y"] + 70, steps=12)
+    page.mouse.move(end["x"] + end["width"] / 2, end["y"] + 74, steps=2)
+    page.mouse.up()
+
+
+def test_a_card_is_made_and_opened(open_page: OpenPage) -> None:
+    page = open_page("/p/AA/")
+    page.keyboard.press("c")
+    page.get_by_role("button", name="Add to the backlog").click()
+    expect(page.locator('[data-error="title"]')).to_have_text("Give the card a title.")
+    page.get_by_label("Title").fill("Export as CSV")
+    page.get_by_label("Acceptance checks").fill("pytest")
+    page.keyboard.press("Control+Enter")
+    made = lane(page, "backlog").locator(".card", has_text="Export as CSV")
+    expect(made).to_be_visible()
+    expect(lane(page, "backlog").locator(".card").last).to_have_attribute("data-ref", "AA-4")
+    made.get_by_role("link").click()
+    expect(page).to_have_url(re.compile(r"/cards/AA-4/$"))
+    expect(page.get_by_role("complementary")).to_contain_text("Export as CSV")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("complementary")).to_have_count(0)
+    page.go_back()
+    expect(page.get_by_role("complementary")).to_contain_text("Export as CSV")
+
+
+def test_a_draft_survives_a_reload(open_page: OpenPage) -> None:
+    page = open_page("/p/BB/cards/new/")
+    page.get_by_label("Title").fill("Half a thought")
+    expect(page.locator("[data-draft-words]")).to_have_text("Draft kept")
+    page.reload()
+    expect(page.get_by_label("Title")).to_have_value("Half a thought")
+    page.get_by_role("button", name="Discard").click()
+    expect(page.get_by_label("Title")).to_have_value("")
+
+
+def test_a_drag_to_queued_queues(open_page: OpenPage) -> None:
+    page, other = open_page("/p/CC/"), open_page("/p/CC/", who="vera")
+    drag(page, card(page, "CC-2"), lane(page, "queued"))
+    for browser in (page, other):
+        expect(lane(browser, "queued").locator('[data-ref="CC-2"]')).to_be_visible()
+        expect(lane(browser, "queued").locator("[data-count]")).to_have_text("1")
+    expect(card(page, "CC-2")).to_have_attribute("data-status", "queued")
+
+
+def test_a_refused_drop_goes_back_and_says_why(open_page: OpenPage) -> None:
+    page = open_page("/p/DD/")
+    drag(page, card(page, "DD-2"), lane(page, "running"))
+    expect(page.locator("#toasts")).to_contain_text("A worker takes cards from Queued by itself")
+    refs = lane(page, "backlog").locator(".card").evaluate_all(
+        "cards => cards.map((card) => card.dataset.ref)"
+    )
+    assert refs == ["DD-1", "DD-2", "DD-3"]
+
+
+def test_a_card_is_moved_by_keys_alone(open_page: OpenPage) -> None:
+    page = open_page("/p/EE/")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    expect(card(page, "EE-2").get_by_role("link")).to_be_focused()
+    page.keyboard.press("Alt+ArrowUp")
+    expect(page.locator("#announcer")).to_contain_text("EE-2 moved to Backlog, position 1 of 3.")
+    expect(card(page, "EE-2").get_by_role("link")).to_be_focused()
+    page.keyboard.press("Alt+ArrowRight")
+    expect(card(page, "EE-2")).to_have_attribute("data-status", "queued")
+    expect(card(page, "EE-2").get_by_role("link")).to_be_focused()
+    page.keyboard.press("m")
+    expect(page.get_by_role("menu")).to_be_visible()
+    page.keyboard.press("Home")
+    expect(page.get_by_role("menuitem", name="Backlog")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(card(page, "EE-2")).to_have_attribute("data-status", "backlog")
+    page.keyboard.press("q")
+    expect(card(page, "EE-2")).to_have_attribute("data-status", "queued")
+
+
+def test_the_filter_hides_what_does_not_fit(open_page: OpenPage) -> None:
+    page = open_page("/p/FF/?q=ff-1")
+    expect(page.locator(".card:visible")).to_have_count(1)
+    expect(page.locator("[data-filter-count]")).to_have_text("1 of 3 cards")
+    page.keyboard.press("/")
+    page.keyboard.press("Escape")
+    expect(page.locator(".card:visible")).to_have_count(3)
+    assert "q=" not in page.url
+
+
+def test_a_viewer_has_nothing_to_press(open_page: OpenPage) -> None:
+    page = open_page("/cards/GG-1/", who="vera")
+    for name in ("New card", "Queue", "Edit", "Comment"):
+        expect(page.get_by_role("button", name=name, exact=True)).to_have_count(0)
+        expect(page.get_by_role("link", name=name, exact=True)).to_have_count(0)
+    drag(page, card(page, "GG-2"), lane(page, "queued"))
+    expect(lane(page, "queued").locator(".card")).to_have_count(0)
+
+
+def test_a_phone_scrolls_nothing_sideways_but_the_board(open_page: OpenPage) -> None:
+    for path in ("/p/GG/", "/cards/GG-1/", "/cards/GG-1/edit/", "/cards/GG-1/history/"):
+        page = open_page(path, width=390)
+        assert page.evaluate("document.documentElement.scrollWidth") == 390, path
