@@ -25,12 +25,19 @@ TOKEN = re.compile(
     r"|[\x00-\x1f\x7f-\x9f]",  # any other control character
     re.DOTALL,
 )
-UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]*\x1b?|[ -/]*)?\Z|\r+\Z", re.DOTALL)
+UNFINISHED = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]*\x1b?|[ -/]*)?\Z|\r+\Z", re.DOTALL
+)
 # Characters that change what a reader sees without being seen: direction, joiners, tags, marks.
 INVISIBLE = re.compile(
     "[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
 HUES = ("dim", "red", "green", "yellow", "blue", "magenta", "cyan", "")  # black .. white
+COLORS = {base + place: hue for base in (30, 90) for place, hue in enumerate(HUES)} | {39: ""}
+GROUNDS = {base + place: hue for base in (40, 100) for place, hue in enumerate(HUES)} | {49: ""}
+SET_COLOR, SET_GROUND = 38, 48  # followed by a colour of the palette or by red, green and blue
+INDEXED, TRUE_COLOR = 5, 2
+LEVELS = 6  # of each primary in the palette's cube
 FLAGS = {1: "bold", 2: "dim", 3: "italic", 4: "underline", 7: "inverse", 9: "strike"}
 ENDS = {22: ("bold", "dim"), 23: ("italic",), 24: ("underline",), 27: ("inverse",), 29: ("strike",)}
 
@@ -142,44 +149,32 @@ def restyled(style: Style, codes: str) -> Style:
     numbers = [int(code or 0) for code in codes.replace(":", ";").split(";")]
     color, ground, flags = style.color, style.ground, set(style.flags)
     while numbers:
-        match number := numbers.pop(0):
-            case 0:
-                color, ground, flags = "", "", set()
-            case 38 | 48:
-                hue = _extended(numbers)
-                color, ground = (hue, ground) if number == 38 else (color, hue)
-            case 39:
-                color = ""
-            case 49:
-                ground = ""
-            case _ if number in FLAGS:
-                flags.add(FLAGS[number])
-            case _ if number in ENDS:
-                flags.difference_update(ENDS[number])
-            case _ if 30 <= number <= 37 or 90 <= number <= 97:
-                color = HUES[number % 10]
-            case _ if 40 <= number <= 47 or 100 <= number <= 107:
-                ground = HUES[number % 10]
-            case _:
-                pass
+        number = numbers.pop(0)
+        if number == 0:
+            color, ground, flags = "", "", set()
+        elif number == SET_COLOR:
+            color = _extended(numbers)
+        elif number == SET_GROUND:
+            ground = _extended(numbers)
+        elif number in FLAGS:
+            flags.add(FLAGS[number])
+        else:
+            color = COLORS.get(number, color)
+            ground = GROUNDS.get(number, ground)
+            flags.difference_update(ENDS.get(number, ()))
     return Style(color, ground, frozenset(flags))
 
 
 def _extended(numbers: list[int]) -> str:
     """Take the rest of a 256-colour or true-colour code, and return the nearest of our hues."""
     kind = numbers.pop(0) if numbers else 0
-    if kind == 5 and numbers:
+    if kind == INDEXED and numbers:
         number = numbers.pop(0)
-        if number < 16:
-            return HUES[number % 8]
-        if number >= 232:
-            return "dim" if number < 250 else ""
-        number -= 16
-        return _nearest(number // 36, number // 6 % 6, number % 6)
-    if kind == 2 and len(numbers) >= 3:
-        red, green, blue = numbers[:3]
+        return PALETTE[number] if number < len(PALETTE) else ""
+    parts = numbers[:3]
+    if kind == TRUE_COLOR and len(parts) == len("rgb"):
         del numbers[:3]
-        return _nearest(red, green, blue)
+        return _nearest(*parts)
     return ""
 
 
@@ -190,6 +185,21 @@ def _nearest(red: int, green: int, blue: int) -> str:
         return ""
     bits = sum(bit for bit, part in ((1, red), (2, green), (4, blue)) if part * 3 > top * 2)
     return HUES[bits]
+
+
+# The 256 colours: twice the eight, a cube of primaries, and greys from dark to light.
+PALETTE = (
+    *HUES,
+    *HUES,
+    *(
+        _nearest(red, green, blue)
+        for red in range(LEVELS)
+        for green in range(LEVELS)
+        for blue in range(LEVELS)
+    ),
+    *["dim"] * 18,
+    *[""] * 6,
+)
 
 
 def _line(line: list[Segment]) -> str:

@@ -166,10 +166,10 @@ def _add_shared_files(project: Project, found: list[BoardCard], *, is_whole: boo
         else Card.objects.filter(project=project, status__in=UNDER_WAY).only("number", "files"),
         key=lambda card: card.number,
     )
-    for face in waiting:
+    for found_card in waiting:
         for other in busy:
-            if both := overlap(face.card.files, other.files):
-                face.shares = (both[0], f"{project.key}-{other.number}")
+            if both := overlap(found_card.card.files, other.files):
+                found_card.shares = (both[0], f"{project.key}-{other.number}")
                 break
 
 
@@ -178,7 +178,8 @@ def render_card(face: BoardCard) -> str:
     card = face.card
     look = strip(face)
     labels = "".join(
-        f'<span class="label hue-{label.hue}">{escape(label.name)}</span>' for label in card.labels.all()
+        f'<span class="label hue-{label.hue}">{escape(label.name)}</span>'
+        for label in card.labels.all()
     )
     ref = card.ref
     tab = "run/" if face.question else ""
@@ -196,11 +197,20 @@ def _meta(face: BoardCard) -> str:
     card, run = face.card, face.card.run
     bits = [*_queue_words(face)]
     if run and run.cost_microusd:
-        bits.append(f'<span>{icon("coin")}<span class="clip">{money(run.cost_microusd)}</span></span>')
-    if run and (used := run.input_tokens + run.output_tokens + run.cache_read_tokens + run.cache_write_tokens):
+        bits.append(
+            f'<span>{icon("coin")}<span class="clip">{money(run.cost_microusd)}</span></span>'
+        )
+    if run and (
+        used := run.input_tokens
+        + run.output_tokens
+        + run.cache_read_tokens
+        + run.cache_write_tokens
+    ):
         bits.append(f'<span><span class="clip">{tokens(used)} tok</span></span>')
     if card.status == CardStatus.BACKLOG and card.checks:
-        bits.append(f'<span>{icon("plan")}<span class="clip">{plural(len(card.checks), "check")}</span></span>')
+        bits.append(
+            f'<span>{icon("plan")}<span class="clip">{plural(len(card.checks), "check")}</span></span>'
+        )
     if card.status == CardStatus.DONE:
         bits.append(_done_words(card))
     if card.status == CardStatus.CANCELLED:
@@ -223,7 +233,8 @@ def _person(card: Card) -> str:
 
 def _done_words(card: Card) -> str:
     if card.merged_sha:
-        return f'<span>{icon("merge")}<span class="clip">Merged <code>{escape(card.merged_sha[:7])}</code></span></span>'
+        sha = escape(card.merged_sha[:7])
+        return f'<span>{icon("merge")}<span class="clip">Merged <code>{sha}</code></span></span>'
     return f'<span>{icon("check")}<span class="clip">Done by hand</span></span>'
 
 
@@ -232,7 +243,9 @@ def _queue_words(face: BoardCard) -> list[str]:
     card = face.card
     if face.waits_for:
         more = f" and {len(face.waits_for) - 1} more" if len(face.waits_for) > 1 else ""
-        return [f'<span>{icon("blocked")}<span class="clip">Waits for {face.waits_for[0]}{more}</span></span>']
+        return [
+            f'<span>{icon("blocked")}<span class="clip">Waits for {face.waits_for[0]}{more}</span></span>'
+        ]
     if card.status != CardStatus.QUEUED:
         return []
     if face.shares:

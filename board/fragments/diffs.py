@@ -6,12 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from board.ansi import visible
+from board.templatetags.markup import MINUS
 
 MAX_EDIT_LINES = 60  # of the small diff in the log
 MAX_MARKED = 400  # characters of a line; in longer ones the differences are not looked for
 ALIKE = 0.5  # the share of words that two lines must have in common to be one line that changed
 WORD = re.compile(r"\w+|\s+|.")
-SIGNS = {"+": ("add", "+"), "-": ("del", "−"), " ": ("", "")}
+SIGNS = {"+": ("add", "+"), "-": ("del", MINUS), " ": ("", "")}
+PARTS = 4  # of a line: kind, old number, new number, text
 
 Line = Sequence[Any]  # [kind, old number, new number, text]
 
@@ -24,7 +26,7 @@ def file_rows(hunks: Iterable[Mapping[str, Any]]) -> str:
 def _hunk(hunk: Mapping[str, Any]) -> str:
     header = str(hunk.get("header", ""))
     where = header.rpartition("@@")[2].strip() if "@@" in header else header
-    rows = _rows([line for line in hunk.get("lines", ()) if len(line) == 4])
+    rows = _rows([line for line in hunk.get("lines", ()) if len(line) == PARTS])
     words = f"in {visible(where)}" if where else "…"
     return f'<tr class="hunk"><td colspan="4">{words}</td></tr>{rows}'
 
@@ -36,7 +38,9 @@ def _rows(lines: Sequence[Line]) -> str:
         taken = _run_of(lines, place, "-")
         added = _run_of(lines, place + len(taken), "+")
         if taken and len(taken) == len(added):
-            pairs = [_marked(str(old[3]), str(new[3])) for old, new in zip(taken, added, strict=True)]
+            pairs = [
+                _marked(str(old[3]), str(new[3])) for old, new in zip(taken, added, strict=True)
+            ]
             html += [_row(line, pair[0]) for line, pair in zip(taken, pairs, strict=True)]
             html += [_row(line, pair[1]) for line, pair in zip(added, pairs, strict=True)]
             place += len(taken) + len(added)
@@ -86,10 +90,8 @@ def _marked(old: str, new: str) -> tuple[str, str]:
 
 def edit_rows(path: str, old: str, new: str) -> str:
     """Return the small diff of one edit, which knows no line numbers."""
-    lines: list[Line] = []
-    for line in difflib.ndiff(old.splitlines(), new.splitlines()):
-        if line[0] in SIGNS:
-            lines.append([line[0], 0, 0, line[2:]])
+    compared = difflib.ndiff(old.splitlines(), new.splitlines())
+    lines: list[Line] = [[line[0], 0, 0, line[2:]] for line in compared if line[0] in SIGNS]
     shown = lines[:MAX_EDIT_LINES]
     added = sum(line[0] == "+" for line in lines)
     taken = sum(line[0] == "-" for line in lines)
@@ -97,7 +99,7 @@ def edit_rows(path: str, old: str, new: str) -> str:
     rest = f'<tr class="hunk"><td colspan="4">{more} lines more</td></tr>' if more else ""
     return (
         f'<div class="diff"><div class="diff__head"><span class="clip mono">{visible(path)}</span>'
-        f'<span class="churn"><ins>+{added}</ins><del>−{taken}</del></span></div>'
+        f'<span class="churn"><ins>+{added}</ins><del>{MINUS}{taken}</del></span></div>'
         f'<div class="diff__scroll"><table class="diff__rows"><caption class="sr">Changed lines</caption>'
         f"<tbody>{_rows(shown)}{rest}</tbody></table></div></div>"
     )

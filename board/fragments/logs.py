@@ -33,6 +33,7 @@ ICONS = {
 MAX_RESULT = 16_000  # characters of a result that a page shows; the journal has all
 REPLAYED = 40  # output items read again to find a terminal's state; each holds up to 16 KB
 KEPT = 512  # terminals whose state is kept
+LONG_COMMAND = 60  # characters that fit the line of a call
 SILENT = {"todo_write"}  # calls that show elsewhere
 
 _terminals: OrderedDict[tuple[int, str, int], Terminal] = OrderedDict()
@@ -62,7 +63,9 @@ class _Renderer:
         self.questions = (
             {
                 row.pk: row
-                for row in Approval.objects.select_related("decided_by").filter(run=run, pk__in=asked)
+                for row in Approval.objects.select_related("decided_by").filter(
+                    run=run, pk__in=asked
+                )
             }
             if asked
             else {}
@@ -84,13 +87,22 @@ class _Renderer:
         if not self._goes_on(item):
             self.group = item.seq
             return [self._new_prose(item)]
-        return [Op("append", f"t{item.seq}", f"t{self.group}", [visible(str(item.data.get("text", "")))])]
+        return [
+            Op(
+                "append",
+                f"t{item.seq}",
+                f"t{self.group}",
+                [visible(str(item.data.get("text", "")))],
+            )
+        ]
 
     def _goes_on(self, item: LogItem) -> bool:
         if self.before:
             return self.before == item.kind
         earlier = LogItem.objects.filter(run=self.run, seq__lt=item.seq)
-        last = earlier.exclude(kind=item.kind).order_by("-seq").values_list("seq", flat=True).first()
+        last = (
+            earlier.exclude(kind=item.kind).order_by("-seq").values_list("seq", flat=True).first()
+        )
         self.group = (last or 0) + 1
         return self.group < item.seq
 
@@ -227,7 +239,7 @@ class _Renderer:
                 f"s{item.seq}",
                 icon(glyph, "s"),
                 f'<details class="term term--check"{"" if passed else " open"}><summary class="term__head">'
-                f'{icon("right", "s")}<span>Check</span><code>{visible(str(data.get("command", "")))}</code>{badge}'
+                f"{icon('right', 's')}<span>Check</span><code>{visible(str(data.get('command', '')))}</code>{badge}"
                 f'<span class="grow"></span><span class="num faint">{seconds(float(data.get("seconds") or 0))}</span>'
                 f"</summary>{body}</details>",
                 looks=looks,
@@ -258,7 +270,9 @@ KINDS: dict[str, Callable[[_Renderer, LogItem], list[Op]]] = {
 }
 
 
-def _step(key: str, bead: str | Place, *body: str | Place, dot: bool = False, looks: str = "") -> Op:
+def _step(
+    key: str, bead: str | Place, *body: str | Place, dot: bool = False, looks: str = ""
+) -> Op:
     """Return the op that adds one step: a bead on the line, and what hangs on it."""
     dotted = " step__bead--dot" if dot else ""
     step = place(
@@ -277,16 +291,21 @@ def _step(key: str, bead: str | Place, *body: str | Place, dot: bool = False, lo
 def _key(data: Data) -> str:
     """Return the key of a call; ids come from a model, so only harmless characters stay."""
     call = str(data.get("call", ""))
-    return "c" + "".join(sign for sign in call if sign.isascii() and (sign.isalnum() or sign in "_-"))[:80]
+    return (
+        "c"
+        + "".join(sign for sign in call if sign.isascii() and (sign.isalnum() or sign in "_-"))[:80]
+    )
 
 
 def _edit(given: Data) -> str:
-    return edit_rows(str(given.get("path", "")), str(given.get("old", "")), str(given.get("new", "")))
+    return edit_rows(
+        str(given.get("path", "")), str(given.get("old", "")), str(given.get("new", ""))
+    )
 
 
 def _shown_command(command: object) -> str:
     """Return a command of several lines in full; one line is in the summary already."""
-    if not isinstance(command, str) or (len(command.splitlines()) < 2 and len(command) < 60):
+    if not isinstance(command, str) or ("\n" not in command and len(command) < LONG_COMMAND):
         return ""
     return f'<code class="command">{visible(command)}</code>'
 
@@ -300,7 +319,11 @@ def _question(question: Approval) -> Op:
     """Return the step of a pulled cord, as it stands now."""
     asked = visible(call_text(question))
     if question.status == ApprovalStatus.PENDING:
-        reason = f'<span class="small">{escape(str(question.reasons[0]))}</span>' if question.reasons else ""
+        reason = (
+            f'<span class="small">{escape(str(question.reasons[0]))}</span>'
+            if question.reasons
+            else ""
+        )
         body = (
             f'<div class="answer"><span>Pulled the cord: wants to <strong>{wants(question)}</strong></span>'
             f'<code class="prewrap">{asked}</code>{reason}'
@@ -309,7 +332,11 @@ def _question(question: Approval) -> Op:
         return _step(f"q{question.pk}", icon("cord"), body, looks="is-waiting")
     edited = (question.edited_input or {}).get("command")
     to = f" changed it to <code>{visible(str(edited))}</code> and" if edited else ""
-    said = f'<q class="answer__said" dir="auto">{visible(question.comment)}</q>' if question.comment else ""
+    said = (
+        f'<q class="answer__said" dir="auto">{visible(question.comment)}</q>'
+        if question.comment
+        else ""
+    )
     person = face(question.decided_by) if question.decided_by else ""
     who = escape(str(question.decided_by)) if question.decided_by else "Pullcord"
     body = (
@@ -323,7 +350,10 @@ def _question(question: Approval) -> Op:
 def _verdict(question: Approval) -> str:
     match ApprovalStatus(question.status):
         case ApprovalStatus.APPROVED:
-            scopes = {ApprovalScope.RUN: "approved it for this run", ApprovalScope.ALWAYS: "approved it for ever"}
+            scopes = {
+                ApprovalScope.RUN: "approved it for this run",
+                ApprovalScope.ALWAYS: "approved it for ever",
+            }
             return scopes.get(ApprovalScope(question.scope or "once"), "approved it once")
         case ApprovalStatus.DENIED:
             return "denied it"

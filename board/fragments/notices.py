@@ -34,7 +34,9 @@ def _state_of_things(project: Project) -> dict[str, Any]:
     unboxed = alive.filter(sandbox="none").order_by("started_at")
     return Project.objects.values(
         has_worker=Exists(alive),
-        has_key=Value(value=True) if settings.ANTHROPIC_API_KEY else Exists(Credential.objects.all()),
+        has_key=Value(value=True)
+        if settings.ANTHROPIC_API_KEY
+        else Exists(Credential.objects.all()),
         unboxed=Subquery(unboxed.values("host")[:1]),
         why=Subquery(unboxed.values("sandbox_message")[:1]),
     ).get(pk=project.pk)

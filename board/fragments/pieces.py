@@ -5,7 +5,6 @@ A piece is a list of text and `Place`s. A place called `k` is an element with `d
 """
 
 from dataclasses import dataclass, field
-from typing import Union
 
 
 @dataclass
@@ -21,7 +20,7 @@ class Place:
         return self.opening + flat(self.content) + self.closing
 
 
-Part = Union[str, Place]
+Part = str | Place
 
 
 def flat(parts: "list[Part]") -> str:

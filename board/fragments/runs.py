@@ -10,7 +10,6 @@ from board.models import Run
 from board.states import FailureKind, RunStatus, WaitingFor
 
 
-
 def render_run_head(run: Run) -> str:
     """Return the head of the run pane, `id="run-head"`."""
     looks, words = standing(run)
@@ -30,27 +29,29 @@ def render_run_head(run: Run) -> str:
     ).strip()
 
 
+STANDINGS = {
+    RunStatus.STARTING: ("is-running", "Setting up"),
+    RunStatus.RUNNING: ("is-running", "Running"),
+    RunStatus.WAITING: ("is-paused", "Put aside"),
+    RunStatus.READY: ("is-running", "Goes on when a worker is free"),
+    RunStatus.SUCCEEDED: ("is-done", "Checks passed"),
+    RunStatus.FAILED: ("is-failed", "Failed"),
+    RunStatus.CANCELLED: ("is-idle", "Cancelled"),
+}
+
+
 def standing(run: Run) -> tuple[str, str]:
-    """Return the state class and the word for a run's status."""
-    match RunStatus(run.status):
-        case RunStatus.STARTING:
-            return "is-running", "Setting up"
-        case RunStatus.RUNNING:
-            return ("is-idle", "Stopping") if run.cancel_requested_at else ("is-running", "Running")
-        case RunStatus.WAITING:
-            if run.waiting_for == WaitingFor.APPROVAL:
-                return "is-waiting", "Pulled the cord"
-            words = PUT_ASIDE[WaitingFor(run.waiting_for)] if run.waiting_for else "Put aside"
-            return "is-paused", words
-        case RunStatus.READY:
-            return "is-running", "Goes on when a worker is free"
-        case RunStatus.SUCCEEDED:
-            return "is-done", "Checks passed"
-        case RunStatus.FAILED:
-            kind = FAILURES.get(FailureKind(run.failure_kind)) if run.failure_kind else None
-            return "is-failed", kind or "Failed"
-        case RunStatus.CANCELLED:
-            return "is-idle", "Cancelled"
+    """Return the state class and the word for how a run stands."""
+    looks, words = STANDINGS[RunStatus(run.status)]
+    if run.status == RunStatus.RUNNING and run.cancel_requested_at:
+        return "is-idle", "Stopping"
+    if run.status == RunStatus.WAITING and run.waiting_for == WaitingFor.APPROVAL:
+        return "is-waiting", "Pulled the cord"
+    if run.status == RunStatus.WAITING and run.waiting_for:
+        return looks, PUT_ASIDE[WaitingFor(run.waiting_for)]
+    if run.status == RunStatus.FAILED and run.failure_kind:
+        return looks, FAILURES.get(FailureKind(run.failure_kind), words)
+    return looks, words
 
 
 def plan_items(todo: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:

@@ -1,6 +1,6 @@
 """The state of a card in a word, a shape and a colour: its classes, its strip, its line."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from html import escape
@@ -10,7 +10,7 @@ from board.ansi import visible
 from board.fragments.questions import Buttons, call_text
 from board.models import Run
 from board.states import HELD, CardStatus, FailureKind, RunStatus, WaitingFor
-from board.templatetags.markup import icon, plural, since
+from board.templatetags.markup import MINUS, URGENT, icon, plural, since
 
 if TYPE_CHECKING:
     from board.fragments.cards import BoardCard
@@ -54,32 +54,23 @@ class Look:
 
 def strip(face: "BoardCard") -> Look:
     """Return how a card of this state looks."""
-    card = face.card
-    match CardStatus(card.status):
-        case CardStatus.BACKLOG:
-            return Look(" card--blocked" if face.waits_for else "")
-        case CardStatus.QUEUED:
-            if face.waits_for or face.shares:
-                return Look(" card--blocked")
-            return Look(f" card--ready p{min(card.priority, 3)}")
-        case CardStatus.RUNNING:
-            return _running(face, card.run) if card.run else Look(" is-running")
-        case CardStatus.REVIEW:
-            return _review(face)
-        case CardStatus.MERGING:
-            return Look(
-                " card--running is-running",
-                _strip(PULSE, "Merging", why="Testing it again on the target branch"),
-            )
-        case CardStatus.DONE:
-            return Look(" card--merged")
-        case CardStatus.FAILED:
-            return _failed(face)
-        case CardStatus.CANCELLED:
-            return Look(" card--merged card--cancelled")
+    return LOOKS[CardStatus(face.card.status)](face)
 
 
-def _running(face: "BoardCard", run: Run) -> Look:
+def _backlog(face: "BoardCard") -> Look:
+    return Look(" card--blocked" if face.waits_for else "")
+
+
+def _queued(face: "BoardCard") -> Look:
+    if face.waits_for or face.shares:
+        return Look(" card--blocked")
+    return Look(f" card--ready p{min(face.card.priority, URGENT)}")
+
+
+def _running(face: "BoardCard") -> Look:
+    run = face.card.run
+    if run is None:
+        return Look(" is-running")
     if face.question:
         words = f"{run.agent or 'The agent'} pulled the cord"
         return Look(
@@ -95,7 +86,11 @@ def _running(face: "BoardCard", run: Run) -> Look:
         )
     line = _line(run)
     if run.status == RunStatus.WAITING:
-        words = PUT_ASIDE.get(WaitingFor(run.waiting_for), "Put aside") if run.waiting_for else "Put aside"
+        words = (
+            PUT_ASIDE.get(WaitingFor(run.waiting_for), "Put aside")
+            if run.waiting_for
+            else "Put aside"
+        )
         when = since(run.not_before, "in") if run.not_before else ""
         return Look(" card--paused is-paused", _strip(icon("paused"), words, when=when), line=line)
     if run.status not in HELD:
@@ -109,6 +104,11 @@ def _running(face: "BoardCard", run: Run) -> Look:
     return Look(" card--running is-running", _at_work(run), line=line)
 
 
+def _merging(face: "BoardCard") -> Look:
+    words = _strip(PULSE, "Merging", why="Testing it again on the target branch")
+    return Look(" card--running is-running", words)
+
+
 def _at_work(run: Run) -> str:
     started = run.held_since
     if started is not None:
@@ -120,7 +120,9 @@ def _at_work(run: Run) -> str:
         step = f"step {min(done + 1, len(run.plan))} of {len(run.plan)}"
     else:
         step = plural(run.steps_done, "step")
-    activity = escape(run.activity or ("Making a worktree" if run.status == RunStatus.STARTING else ""))
+    activity = escape(
+        run.activity or ("Making a worktree" if run.status == RunStatus.STARTING else "")
+    )
     return _strip(
         PULSE,
         f'{escape(run.agent)} · <span data-step="{run.pk}">{step}</span>',
@@ -165,9 +167,11 @@ def _review(face: "BoardCard") -> Look:
     why = ""
     if face.churn:
         files, added, taken = face.churn
-        why = f"{plural(files, 'file')}, +{added} −{taken}" if files else "No file changed"
+        why = f"{plural(files, 'file')}, +{added} {MINUS}{taken}" if files else "No file changed"
     return Look(
-        " card--done is-done", _strip(icon("done"), words, why=why), line=_whole_line("Checks passed")
+        " card--done is-done",
+        _strip(icon("done"), words, why=why),
+        line=_whole_line("Checks passed"),
     )
 
 
@@ -193,3 +197,15 @@ def _why(reason: str) -> str:
 def _strip(glyph: str, words: str, *, when: str = "", what: str = "", why: str = "") -> str:
     reason = f'<span class="strip__why">{why}</span>' if why else ""
     return f'<div class="strip">{glyph}<b>{words}</b>{when}{what}{reason}</div>'
+
+
+LOOKS: dict[CardStatus, Callable[["BoardCard"], Look]] = {
+    CardStatus.BACKLOG: _backlog,
+    CardStatus.QUEUED: _queued,
+    CardStatus.RUNNING: _running,
+    CardStatus.REVIEW: _review,
+    CardStatus.MERGING: _merging,
+    CardStatus.DONE: lambda _face: Look(" card--merged"),
+    CardStatus.FAILED: _failed,
+    CardStatus.CANCELLED: lambda _face: Look(" card--merged card--cancelled"),
+}

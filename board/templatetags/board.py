@@ -5,8 +5,8 @@ from datetime import datetime
 from django import template
 from django.utils.safestring import SafeString, mark_safe
 
-from board.templatetags import markup
 from board.models import User
+from board.templatetags import markup
 
 register = template.Library()
 

@@ -9,6 +9,12 @@ from django.templatetags.static import static
 from board.models import User
 from board.models.accounts import HUES
 
+MINUS = "\N{MINUS SIGN}"
+URGENT = 3  # what is more is shown the same
+MINUTE, HOUR = 60, 3600  # seconds
+PRECISE = 10  # seconds below which tenths matter
+CENT = 0.01  # dollars
+THOUSAND, MILLION = 1_000, 1_000_000
 PRIORITIES = {0: "Low", 1: "Normal", 2: "High", 3: "Urgent"}
 
 
@@ -48,41 +54,38 @@ def since(moment: datetime | None, kind: str = "ago") -> str:
 
 def seconds(value: float) -> str:
     """Return a duration for people: 0.3 s, 41 s, 14 min, 2 h 5 min."""
-    if value < 10:
+    if value < PRECISE:
         return f"{value:.1f} s"
-    if value < 60:
+    if value < MINUTE:
         return f"{value:.0f} s"
-    minutes = round(value / 60)
-    if minutes < 60:
-        return f"{minutes} min"
-    return f"{minutes // 60} h {minutes % 60} min"
+    hours, minutes = divmod(round(value / MINUTE), HOUR // MINUTE)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
 
 
 def money(microusd: int) -> str:
     """Return an amount: $0.42, or $0.0042 where cents would be nothing."""
-    dollars = microusd / 1_000_000
-    if 0 < dollars < 0.01:
+    dollars = microusd / MILLION
+    if 0 < dollars < CENT:
         return f"${dollars:.4f}"
     return f"${dollars:,.2f}"
 
 
 def tokens(count: int) -> str:
     """Return a number of tokens: 940, 9.4k, 118k, 1.2M."""
-    if count < 1_000:
+    if count < THOUSAND:
         return str(count)
-    if count < 10_000:
-        return f"{count / 1_000:.1f}k"
-    if count < 1_000_000:
-        return f"{count / 1_000:.0f}k"
-    return f"{count / 1_000_000:.1f}M"
+    if count < MILLION:
+        thousands = count / THOUSAND
+        return f"{thousands:.1f}k" if thousands < PRECISE else f"{thousands:.0f}k"
+    return f"{count / MILLION:.1f}M"
 
 
 @cache
 def priority_bars(priority: int) -> str:
     """Return the bars of a priority; the sprite counts from 1 (most) to 3."""
-    name = PRIORITIES.get(min(priority, 3), "Urgent")
+    name = PRIORITIES.get(min(priority, URGENT), "Urgent")
     bars = {0: 3, 1: 2}.get(priority, 1)
-    urgent = " card__prio--urgent" if priority >= 3 else ""
+    urgent = " card__prio--urgent" if priority >= URGENT else ""
     return (
         f'<span class="card__prio{urgent}" title="{name} priority">{icon(f"priority-{bars}")}'
         f'<span class="sr">{name} priority</span></span>'

@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.db.models import Count, Q
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
@@ -12,6 +12,7 @@ from board.fragments import board_cards, column_cards, render_card, render_notic
 from board.fragments.questions import cord, open_questions
 from board.models import Card, Column, Project
 from board.states import Lane
+from board.views.card_forms import whole
 from board.views.people import person
 
 FIRST = 60  # cards of a column that come with the page; the rest follows on demand
@@ -87,10 +88,7 @@ def archive(request: HttpRequest, key: str) -> HttpResponse:
     """List the archived cards, latest first."""
     project = get_project(person(request), key)
     rows = Card.objects.filter(project=project, archived_at__isnull=False).order_by("-archived_at")
-    wanted = request.GET.get("page", "1")
-    page = int(wanted) if wanted.isascii() and wanted.isdigit() and len(wanted) < 6 else 1
-    if page < 1:
-        raise Http404
+    page = whole(request.GET.get("page", "1")) or 1
     start = (page - 1) * FIRST
     cards = list(rows.defer("goal")[start : start + FIRST + 1])
     for card in cards:

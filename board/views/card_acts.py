@@ -16,6 +16,7 @@ from board.actions.placement import Place
 from board.errors import ValidationError
 from board.models import Card, Column, Event, Project, User
 from board.states import Role
+from board.views.card_forms import whole
 from board.views.errors import wants_page
 from board.views.people import person
 
@@ -71,9 +72,8 @@ def _comment(card: Card, user: User, sent: Sent, op_id: str) -> str:
 
 
 def _move(card: Card, user: User, sent: Sent, op_id: str) -> str:
-    wanted = sent.POST.get("column", "")
     columns = Column.objects.filter(project_id=card.project_id)
-    column = columns.filter(pk=int(wanted)).first() if _is_number(wanted) else None
+    column = columns.filter(pk=whole(sent.POST.get("column", ""))).first()
     if column is None:
         raise ValidationError("That column is gone. Reload the board.")
     place = Place(
@@ -87,14 +87,8 @@ def _move(card: Card, user: User, sent: Sent, op_id: str) -> str:
 
 def _neighbour(card: Card, ref: str) -> Card | None:
     """Return the card next to which it was dropped; one that has gone is passed over."""
-    number = ref.rpartition("-")[2]
-    if not _is_number(number):
-        return None
-    return Card.objects.filter(project_id=card.project_id, number=int(number)).first()
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 10
+    number = whole(ref.rpartition("-")[2])
+    return Card.objects.filter(project_id=card.project_id, number=number).first()
 
 
 ACTS: dict[str, Callable[[Card, User, Sent, str], str]] = {

@@ -8,7 +8,13 @@ from typing import Any
 from board.errors import ValidationError
 from board.models import Card, Project
 
+MAX_DIGITS = 9  # more than any id, number or page of ours
 MAX_NEEDS = 50  # cards that one card may name
+
+
+def whole(text: str) -> int | None:
+    """Return a whole number that somebody sent, or None if it is none, or absurdly long."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS else None
 
 
 @dataclass
@@ -28,7 +34,6 @@ class CardText:
 
     def values(self) -> dict[str, Any]:
         """Return what the actions take; they check it."""
-        priority = self.priority.strip()
         return {
             "title": self.title,
             "goal": self.goal,
@@ -36,7 +41,7 @@ class CardText:
             "constraints": self.constraints,
             "checks": self.checks.splitlines(),
             "no_check": self.no_check,
-            "priority": int(priority) if priority.isascii() and priority.isdigit() else -1,
+            "priority": -1 if (number := whole(self.priority.strip())) is None else number,
         }
 
 
@@ -48,7 +53,7 @@ def read_form(sent: Mapping[str, Any]) -> CardText:
         if field.name == "no_check":
             text.no_check = bool(value)
         elif field.name == "rev":
-            text.rev = int(value) if value.isascii() and value.isdigit() else None
+            text.rev = whole(value)
         elif field.name in sent:
             setattr(text, field.name, value)
     return text
@@ -77,8 +82,9 @@ def found_cards(project: Project, refs: str) -> list[Card]:
     unknown: list[str] = []
     for word in words:
         key, _, number = word.upper().rpartition("-")
-        if key in {"", project.key} and number.isascii() and number.isdigit() and len(number) <= 9:
-            numbers.append(int(number))
+        found_number = whole(number)
+        if key in {"", project.key} and found_number is not None:
+            numbers.append(found_number)
         else:
             unknown.append(word)
     if len(numbers) > MAX_NEEDS:

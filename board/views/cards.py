@@ -13,11 +13,11 @@ from board.access import get_card, get_project
 from board.actions import cards
 from board.actions.dependencies import set_dependencies
 from board.errors import BoardError, TransitionError
-from board.models import Card, Project
+from board.models import Card, Column, Project
 from board.states import Lane, Role
 from board.templatetags.markup import PRIORITIES
 from board.views.boards import board_context
-from board.views.card_forms import CardText, found_cards, read_form, text_of
+from board.views.card_forms import CardText, found_cards, read_form, text_of, whole
 from board.views.drawers import changes_tab, head_of, history_tab, run_tab, task_tab
 from board.views.errors import wants_page
 from board.views.people import person
@@ -29,8 +29,7 @@ TABS = {"task": task_tab, "run": run_tab, "changes": changes_tab, "history": his
 def show(request: HttpRequest, ref: str, tab: str = "task") -> HttpResponse:
     """Show a card: the drawer alone for our own script, else the board with the drawer open."""
     card = get_card(person(request), ref)
-    wanted = request.GET.get("attempt", "")
-    attempt = int(wanted) if wanted.isascii() and wanted.isdigit() and len(wanted) < 6 else None
+    attempt = whole(request.GET.get("attempt", ""))
     context = {**head_of(card, tab), **TABS[tab](card, attempt)}
     return _drawer(request, card.project, context)
 
@@ -81,11 +80,9 @@ def _create(request: HttpRequest, project: Project, text: CardText) -> Card:
     return card
 
 
-def _chosen_column(request: HttpRequest, project: Project) -> Any:
-    wanted = request.POST.get("column") or request.GET.get("column") or ""
-    if not (wanted.isascii() and wanted.isdigit() and len(wanted) < 18):
-        return None
-    return project.columns.filter(pk=int(wanted), lane=Lane.BACKLOG).first()
+def _chosen_column(request: HttpRequest, project: Project) -> Column | None:
+    wanted = whole(request.POST.get("column") or request.GET.get("column") or "")
+    return project.columns.filter(pk=wanted, lane=Lane.BACKLOG).first()
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -62,7 +62,7 @@ def task_tab(card: Card, attempt: int | None) -> dict[str, Any]:
         other.project = card.project
         other.looks = WORDS[CardStatus(other.status)]  # type: ignore[attr-defined]
     evidence = {row.get("command"): row for row in (card.run.evidence if card.run else ())}
-    waits = CardStatus.QUEUED == card.status and not card.unmet
+    waits = card.status == CardStatus.QUEUED and not card.unmet
     return {
         "needs": needs,
         "dependents": dependents,
@@ -138,4 +138,4 @@ def _cut(hunks: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def history_tab(card: Card, attempt: int | None) -> dict[str, Any]:
     """Return what happened to the card, latest first, as sentences."""
     events = card.events.select_related("user").order_by("-seq")[:EVENTS]
-    return {"history": sentences(card, list(events))}
+    return {"history": sentences(events)}

@@ -1,10 +1,10 @@
 """The events of a card as sentences: who did what, when."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from board.models import Card, Event
+from board.models import Event
 from board.states import ApprovalStatus, RunStatus, WaitingFor
 
 SENTENCES = {
@@ -51,57 +51,59 @@ class Sentence:
         return self.event.user_id is None and self.event.actor.startswith("agent")
 
 
-def sentences(card: Card, events: Iterable[Event]) -> list[Sentence]:
+def sentences(events: Iterable[Event]) -> list[Sentence]:
     """Return one sentence for each event, in the given order."""
-    return [_sentence(card, event) for event in events]
+    return [_sentence(event) for event in events]
 
 
-def _sentence(card: Card, event: Event) -> Sentence:
+def _sentence(event: Event) -> Sentence:
     data: dict[str, Any] = event.payload
     if event.kind in SENTENCES:
         glyph, text = SENTENCES[event.kind]
         return Sentence(event, glyph, text)
-    match event.kind:
-        case "CardEdited":
-            names = [FIELDS.get(name, name) for name in data.get("fields", ())]
-            return Sentence(event, "pen", f"changed {_and(names)}")
-        case "CardMoved":
-            return Sentence(event, "board", f"moved it within {data.get('column', '')}")
-        case "CardQueued":
-            return Sentence(event, "queued", f"queued it for attempt {data.get('attempt', 1)}")
-        case "CardClaimed":
-            return Sentence(
-                event, "agent", f"began attempt {data.get('attempt', 1)}", looks="is-running"
-            )
-        case "CardBlocked":
-            return Sentence(event, "blocked", "changed what it needs")
-        case "CardSentBack":
-            return Sentence(event, "undo", "sent it back", more=str(data.get("comment", "")))
-        case "CardFailed":
-            return Sentence(
-                event, "failed", "failed", more=str(data.get("reason", "")), looks="is-failed"
-            )
-        case "CardDone":
-            return _done(event, data)
-        case "CardCommented":
-            words = {"steer": "wrote to the agent", "send_back": "sent it back"}
-            return Sentence(
-                event, "comment", words.get(data.get("kind_of_comment", ""), "said something")
-            )
-        case "MergeRefused":
-            files = ", ".join(data.get("files", ()))
-            more = str(data.get("reason", "")) + (f" ({files})" if files else "")
-            return Sentence(event, "conflict", "could not merge it", more=more, looks="is-failed")
-        case "ApprovalRequested":
-            return Sentence(
-                event, "cord", "pulled the cord", more=str(data.get("what", "")), looks="is-waiting"
-            )
-        case "ApprovalDecided":
-            return _decided(event, data)
-        case "RunChanged":
-            return _run(event, data)
-        case _:
-            return Sentence(event, "info", "changed it")
+    tell = TELLERS.get(event.kind)
+    return tell(event, data) if tell else Sentence(event, "info", "changed it")
+
+
+def _edited(event: Event, data: dict[str, Any]) -> Sentence:
+    names = [FIELDS.get(name, name) for name in data.get("fields", ())]
+    return Sentence(event, "pen", f"changed {_and(names)}")
+
+
+def _moved(event: Event, data: dict[str, Any]) -> Sentence:
+    return Sentence(event, "board", f"moved it within {data.get('column', '')}")
+
+
+def _queued(event: Event, data: dict[str, Any]) -> Sentence:
+    return Sentence(event, "queued", f"queued it for attempt {data.get('attempt', 1)}")
+
+
+def _claimed(event: Event, data: dict[str, Any]) -> Sentence:
+    return Sentence(event, "agent", f"began attempt {data.get('attempt', 1)}", looks="is-running")
+
+
+def _sent_back(event: Event, data: dict[str, Any]) -> Sentence:
+    return Sentence(event, "undo", "sent it back", more=str(data.get("comment", "")))
+
+
+def _failed(event: Event, data: dict[str, Any]) -> Sentence:
+    return Sentence(event, "failed", "failed", more=str(data.get("reason", "")), looks="is-failed")
+
+
+def _commented(event: Event, data: dict[str, Any]) -> Sentence:
+    words = {"steer": "wrote to the agent", "send_back": "sent it back"}
+    return Sentence(event, "comment", words.get(data.get("kind_of_comment", ""), "said something"))
+
+
+def _refused(event: Event, data: dict[str, Any]) -> Sentence:
+    files = ", ".join(data.get("files", ()))
+    more = str(data.get("reason", "")) + (f" ({files})" if files else "")
+    return Sentence(event, "conflict", "could not merge it", more=more, looks="is-failed")
+
+
+def _asked(event: Event, data: dict[str, Any]) -> Sentence:
+    what = str(data.get("what", ""))
+    return Sentence(event, "cord", "pulled the cord", more=what, looks="is-waiting")
 
 
 def _done(event: Event, data: dict[str, Any]) -> Sentence:
@@ -142,6 +144,22 @@ def _run(event: Event, data: dict[str, Any]) -> Sentence:
 
 
 def _and(names: list[str]) -> str:
-    if len(names) < 2:
-        return "".join(names) or "it"
-    return f"{', '.join(names[:-1])} and {names[-1]}"
+    *others, last = names or ["it"]
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+TELLERS: dict[str, Callable[[Event, dict[str, Any]], Sentence]] = {
+    "CardEdited": _edited,
+    "CardMoved": _moved,
+    "CardQueued": _queued,
+    "CardClaimed": _claimed,
+    "CardBlocked": lambda event, _data: Sentence(event, "blocked", "changed what it needs"),
+    "CardSentBack": _sent_back,
+    "CardFailed": _failed,
+    "CardDone": _done,
+    "CardCommented": _commented,
+    "MergeRefused": _refused,
+    "ApprovalRequested": _asked,
+    "ApprovalDecided": _decided,
+    "RunChanged": _run,
+}

@@ -13,6 +13,7 @@ from board.actions import cards, runs
 from board.models import Card, Column, Project, Run, User
 from board.ranks import rank_between
 from board.states import Lane
+from board.views import card_acts
 
 pytestmark = pytest.mark.django_db
 NewCard = Callable[..., Card]
@@ -31,7 +32,9 @@ def fill(project: Project, count: int, by: User) -> None:
     for number in range(1, count + 1):
         column = columns[number % len(columns)]
         ranks[column.pk] = rank_between(ranks.get(column.pk), None)
-        status = {Lane.RUNNING: "backlog", Lane.MERGING: "review"}.get(Lane(column.lane), column.lane)
+        status = {Lane.RUNNING: "backlog", Lane.MERGING: "review"}.get(
+            Lane(column.lane), column.lane
+        )
         rows.append(
             Card(
                 project=project,
@@ -59,7 +62,13 @@ def test_the_page_has_the_shape_that_the_live_client_needs(
     assert f'data-board data-project="BIL" data-seq="{project.seq}" data-epoch="1"' in html
     assert 'data-socket="/ws/projects/BIL/" data-events="/p/BIL/events/"' in html
     assert f'data-column="{card.column_id}" data-lane="backlog" data-limit=""' in html
-    for part in ('id="cord"', 'id="notices"', 'id="announcer"', "data-live", f'id="card-{card.pk}"'):
+    for part in (
+        'id="cord"',
+        'id="notices"',
+        'id="announcer"',
+        "data-live",
+        f'id="card-{card.pk}"',
+    ):
         assert part in html
     assert "style=" not in html
     assert "<script>" not in html
@@ -71,7 +80,9 @@ def test_a_thousand_cards_are_a_small_page_and_few_queries(
 ) -> None:
     fill(project, 1000, alice)
     of(client, alice).get("/p/BIL/")
-    with CaptureQueriesContext(connection, ) as queries:
+    with CaptureQueriesContext(
+        connection,
+    ) as queries:
         answer = client.get("/p/BIL/")
     assert len(queries) <= 12, "\n".join(query["sql"][:120] for query in queries)
     assert len(gzip.compress(answer.content)) <= 60_000
@@ -89,7 +100,9 @@ def test_a_long_column_goes_on_by_fragment(client: Client, alice: User, project:
     assert answer["X-End"] == ""
 
 
-def test_a_column_of_another_board_is_not_there(client: Client, alice: User, project: Project) -> None:
+def test_a_column_of_another_board_is_not_there(
+    client: Client, alice: User, project: Project
+) -> None:
     assert of(client, alice).get("/p/BIL/lanes/999999/").status_code == 404
 
 
@@ -110,15 +123,15 @@ def routes(project: Project, run: Run) -> list[tuple[str, str]]:
     ref = run.card.ref
     reads = ["/p/BIL/", f"/p/BIL/lanes/{column.pk}/", "/p/BIL/archive/", "/p/BIL/cards/new/"]
     reads += [f"/cards/{ref}/{tab}" for tab in ("", "run/", "changes/", "history/", "edit/")]
-    verbs = (
-        "edit queue unqueue retry cancel archive restore move send-back merge comment"
-    ).split()
+    verbs = ["edit", *card_acts.ACTS]
     writes = ["/p/BIL/cards/new/", *(f"/cards/{ref}/{verb}/" for verb in verbs)]
     return [("get", url) for url in reads] + [("post", url) for url in writes]
 
 
 def ask(client: Client, method: str, url: str, **more: Any) -> int:
-    return int(getattr(client, method)(url, headers={"Accept": "application/json"}, **more).status_code)
+    return int(
+        getattr(client, method)(url, headers={"Accept": "application/json"}, **more).status_code
+    )
 
 
 def test_a_stranger_finds_nothing(
@@ -140,13 +153,13 @@ def test_a_viewer_reads_and_changes_nothing(
     assert list(Card.objects.values()) == before
 
 
-def test_a_page_without_a_worker_or_key_says_so(client: Client, alice: User, project: Project) -> None:
+def test_a_page_without_a_worker_or_key_says_so(
+    client: Client, alice: User, project: Project
+) -> None:
     assert "No model key" in of(client, alice).get("/p/BIL/").content.decode()
 
 
-def test_a_run_that_ended_shows_its_diff_as_text(
-    client: Client, alice: User, running: Run
-) -> None:
+def test_a_run_that_ended_shows_its_diff_as_text(client: Client, alice: User, running: Run) -> None:
     runs.finish_run(
         running.pk,
         running.fence,

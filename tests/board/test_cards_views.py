@@ -178,7 +178,9 @@ def test_a_word_to_the_agent_is_stored_as_such(signed_in: Client, running: Run) 
     assert (comment.kind, comment.run) == ("steer", running)
 
 
-def test_an_act_without_scripts_leads_back_to_the_card(signed_in: Client, new_card: NewCard) -> None:
+def test_an_act_without_scripts_leads_back_to_the_card(
+    signed_in: Client, new_card: NewCard
+) -> None:
     new_card("First")
     answer = signed_in.post("/cards/BIL-1/queue/")
     assert answer.status_code == 302
@@ -211,7 +213,7 @@ def test_a_long_log_begins_near_its_end(signed_in: Client, running: Run) -> None
     html = signed_in.get(f"/cards/{running.card.ref}/run/").content.decode()
     assert "Turn 299." in html
     assert "Turn 1." not in html
-    assert 'data-log-earlier>' in html
+    assert "data-log-earlier>" in html
 
 
 def test_an_attempt_is_chosen_by_number(signed_in: Client, running: Run) -> None:

@@ -67,7 +67,9 @@ def test_a_queued_card_says_what_it_waits_for(new_card: NewCard, alice: User) ->
     assert "Waits for BIL-1" in html
 
 
-def test_a_queued_card_says_whose_file_it_shares(new_card: NewCard, alice: User, running: Run) -> None:
+def test_a_queued_card_says_whose_file_it_shares(
+    new_card: NewCard, alice: User, running: Run
+) -> None:
     Card.objects.filter(pk=running.card_id).update(files=["src/"])
     card = new_card("Second", files=["src/money.py"])
     cards.queue_card(card, by=alice)
@@ -100,7 +102,12 @@ def test_a_waiting_card_shows_the_command_and_both_answers(running: Run) -> None
 
 @pytest.mark.parametrize(
     ("command", "facts"),
-    [("a\nb\nc\nd", {}), ("x" * 400, {}), ("./run.sh", {"scripts": {"run.sh": "1"}}), ("rm \u202e", {})],
+    [
+        ("a\nb\nc\nd", {}),
+        ("x" * 400, {}),
+        ("./run.sh", {"scripts": {"run.sh": "1"}}),
+        ("rm \u202e", {}),
+    ],
 )
 def test_what_is_not_seen_whole_is_answered_in_full_view_only(
     running: Run, command: str, facts: dict[str, object]
@@ -139,7 +146,7 @@ def test_reviewed_work_shows_its_evidence_and_size(running: Run) -> None:
     html = drawn(running.card)
     assert "card--done is-done" in html
     assert "1 of 1 check passed" in html
-    assert "2 files, +14 −3" in html
+    assert "2 files, +14 \N{MINUS SIGN}3" in html
 
 
 def finish(run: Run) -> None:
@@ -160,12 +167,17 @@ def test_comments_are_counted(new_card: NewCard, alice: User) -> None:
     assert '1<span class="sr"> comments' in drawn(card)
 
 
-def test_cards_come_by_column_and_rank_and_archived_ones_do_not(new_card: NewCard, alice: User) -> None:
+def test_cards_come_by_column_and_rank_and_archived_ones_do_not(
+    new_card: NewCard, alice: User
+) -> None:
     made = [new_card(str(number)) for number in range(4)]
     cards.archive_card(made[1], by=alice)
     found = fragments.board_cards(made[0].project)
     assert [face.pk for face in found] == [made[0].pk, made[2].pk, made[3].pk]
-    assert [face.pk for face in fragments.board_cards(made[0].project, first=2)] == [made[0].pk, made[2].pk]
+    assert [face.pk for face in fragments.board_cards(made[0].project, first=2)] == [
+        made[0].pk,
+        made[2].pk,
+    ]
 
 
 def test_a_column_goes_on_below_a_rank(new_card: NewCard, project: Project) -> None:
@@ -177,7 +189,10 @@ def test_a_column_goes_on_below_a_rank(new_card: NewCard, project: Project) -> N
 
 
 def test_the_number_of_queries_does_not_grow_with_the_cards(
-    new_card: NewCard, alice: User, running: Run, django_assert_max_num_queries: Callable[..., object]
+    new_card: NewCard,
+    alice: User,
+    running: Run,
+    django_assert_max_num_queries: Callable[..., object],
 ) -> None:
     ask(running)
     first = new_card("First", files=["a"])
@@ -247,7 +262,9 @@ def apply(ops: list[dict[str, str | None]]) -> list[tuple[str | None, str | None
 
 def test_prose_that_goes_on_is_one_paragraph(running: Run) -> None:
     first = log(running, ("turn", {}), ("text", {"text": "The "}), ("text", {"text": "answer"}))
-    later = log(running, ("text", {"text": " is <b>"}), ("note", {"text": "Set up", "level": "info"}))
+    later = log(
+        running, ("text", {"text": " is <b>"}), ("note", {"text": "Set up", "level": "info"})
+    )
     assert apply(fragments.render_log(running, first)) == [("add", "s2"), ("append", "t2")]
     assert apply(fragments.render_log(running, later)) == [("append", "t2"), ("add", "s5")]
     whole = fragments.log_html(running, [*first, *later])
@@ -257,10 +274,22 @@ def test_prose_that_goes_on_is_one_paragraph(running: Run) -> None:
 def test_a_call_holds_its_output_and_its_result(running: Run) -> None:
     items = log(
         running,
-        ("call", {"call": "toolu_1", "tool": "bash", "title": "pytest", "input": {"command": "pytest"}}),
+        (
+            "call",
+            {"call": "toolu_1", "tool": "bash", "title": "pytest", "input": {"command": "pytest"}},
+        ),
         ("output", {"call": "toolu_1", "text": "\x1b[31mF\x1b[0m one\ntw"}),
         ("output", {"call": "toolu_1", "text": "o\n"}),
-        ("result", {"call": "toolu_1", "is_error": False, "text": "", "seconds": 4.1, "details": {"exit_code": 1}}),
+        (
+            "result",
+            {
+                "call": "toolu_1",
+                "is_error": False,
+                "text": "",
+                "seconds": 4.1,
+                "details": {"exit_code": 1},
+            },
+        ),
     )
     html = fragments.log_html(running, items)
     assert '<span class="ansi-red">F</span> one</span><span class="term__line">two</span>' in html
@@ -274,7 +303,10 @@ def test_output_means_the_same_in_any_batches(running: Run) -> None:
     items = log(
         running,
         ("call", {"call": "c", "tool": "bash", "title": "x", "input": {"command": "x"}}),
-        *[("output", {"call": "c", "text": text}) for text in ("\x1b[3", "2mgre", "en\n10 %\r", "99 %", "\n")],
+        *[
+            ("output", {"call": "c", "text": text})
+            for text in ("\x1b[3", "2mgre", "en\n10 %\r", "99 %", "\n")
+        ],
     )
     from board.fragments import logs as log_fragments
 

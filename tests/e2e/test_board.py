@@ -82,7 +82,11 @@ class OpenPage:
 
     def __call__(self, path: str, *, who: str = "alice", width: int = 1800) -> Page:
         context = self._browser.new_context(viewport={"width": width, "height": 900})
-        cookie = {"name": "pullcord_session", "value": self._sessions[who], "url": self._product.url}
+        cookie = {
+            "name": "pullcord_session",
+            "value": self._sessions[who],
+            "url": self._product.url,
+        }
         context.add_cookies([cookie])  # type: ignore[list-item]  # a TypedDict of its own
         page = context.new_page()
         page.on("pageerror", lambda error: self._problems.append(str(error)))
@@ -167,8 +171,10 @@ def test_a_refused_drop_goes_back_and_says_why(open_page: OpenPage) -> None:
     page = open_page("/p/DD/")
     drag(page, card(page, "DD-2"), lane(page, "running"))
     expect(page.locator("#toasts")).to_contain_text("A worker takes cards from Queued by itself")
-    refs = lane(page, "backlog").locator(".card").evaluate_all(
-        "cards => cards.map((card) => card.dataset.ref)"
+    refs = (
+        lane(page, "backlog")
+        .locator(".card")
+        .evaluate_all("cards => cards.map((card) => card.dataset.ref)")
     )
     assert refs == ["DD-1", "DD-2", "DD-3"]
 
