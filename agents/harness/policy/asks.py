@@ -7,11 +7,13 @@ import re
 from collections.abc import Iterator, Sequence
 
 from agents.harness.policy import files, network, targets
+from agents.harness.policy.code import INTERPRETERS
 from agents.harness.policy.commands import Command
 from agents.harness.policy.context import Context
 from agents.harness.policy.findings import Finding
 from agents.harness.policy.shell import reads_secret
 
+_MOST_COMMANDS = 200  # nobody reads more reasons
 _SEVERITY = (
     "A6",
     "A12",
@@ -68,7 +70,9 @@ _PRIVILEGE = frozenset(
         "ufw",
     ]
 )
-_OUTLIVING = frozenset({"nohup", "setsid", "disown", "crontab", "at", "batch", "systemd-run"})
+_OUTLIVING = frozenset(
+    {"nohup", "setsid", "disown", "crontab", "at", "batch", "systemd-run", "tmux", "screen"}
+)
 _INFRASTRUCTURE = frozenset(
     [
         "kubectl",
@@ -100,6 +104,8 @@ _INFRASTRUCTURE = frozenset(
         "twine",
     ]
 )
+_DELETING = frozenset({"rm", "rmdir", "shred", "unlink"})
+_CHANGES_DATA = re.compile(r"(?i)\b(?:delete|drop|truncate|update|insert|alter|replace)\b")
 _RUNNERS = frozenset({"npx", "uvx", "pipx", "bunx"})
 _PUBLISHERS = frozenset({"npm", "pnpm", "yarn", "cargo", "make", "gh", "poetry", "uv"})
 _PUBLISHING = re.compile(r"^(?:publish|deploy|release|upload|push)\b")
@@ -145,8 +151,17 @@ _LOADERS = re.compile(
 
 def reasons(context: Context, commands: Sequence[Command]) -> list[Finding]:
     """The reasons to ask, worst first, each once."""
-    found = [finding for command in commands for finding in _of_command(context, command)]
-    return sorted(dict.fromkeys(found), key=lambda finding: _SEVERITY.index(finding.rule))
+    found = [
+        finding
+        for command in commands[:_MOST_COMMANDS]
+        for finding in _of_command(context, command)
+    ]
+    return by_severity(found)
+
+
+def by_severity(findings: Sequence[Finding]) -> list[Finding]:
+    """Worst first, each once."""
+    return sorted(dict.fromkeys(findings), key=lambda finding: _SEVERITY.index(finding.rule))
 
 
 def _of_command(context: Context, command: Command) -> Iterator[Finding]:
@@ -194,10 +209,27 @@ def _by_effect(command: Command, shown: str) -> Iterator[Finding]:
         yield Finding("A11", f"Acts on infrastructure or data outside ({shown})")
     if name in _PUBLISHERS and any(_PUBLISHING.match(argument) for argument in arguments[:2]):
         yield Finding("A11", f"Publishes or deploys something ({shown})")
-    if name in ("rm", "shred") or (name == "find" and "-delete" in arguments):
+    yield from _by_text(command)
+    if name in _DELETING or (name == "find" and "-delete" in arguments):
         yield Finding("A3", f"Deletes files ({' '.join(command.argv)[:80]})")
-    if name in ("eval", "source", "."):
-        yield Finding("A9", f"Runs text that may have been made elsewhere ({name})")
+    if name == "sqlite3" and any(_CHANGES_DATA.search(argument) for argument in arguments):
+        yield Finding("A11", "Changes the data of a database (sqlite3)")
+    if name == "pre-commit" and "install" in arguments:
+        yield Finding("A5", "Installs hooks (pre-commit)")
+
+
+def _by_text(command: Command) -> Iterator[Finding]:
+    if _runs_text(command):
+        yield Finding("A8", f"Runs program text that was not looked at ({command.name})")
+    if command.name in ("eval", "source", "."):
+        yield Finding("A9", f"Runs text that may have been made elsewhere ({command.name})")
+
+
+def _runs_text(command: Command) -> bool:
+    if command.name in ("awk", "gawk", "mawk", "vim", "vi", "ex", "emacs"):
+        return True
+    language = re.sub(r"[\d.]+$", "", command.name)
+    return bool(set(INTERPRETERS.get(language, ())).intersection(command.arguments))
 
 
 def _wide_mode(arguments: list[str]) -> bool:
@@ -217,7 +249,11 @@ def _written(context: Context, command: Command) -> Iterator[Finding]:
     for path in targets.written(context, command):
         if path == "/dev/null":
             continue
-        if not files.is_inside(context, path):
-            yield Finding("A4", f"Writes outside the workspace ({path})")
+        if path.startswith(("/dev/tcp/", "/dev/udp/")):
+            yield Finding("A1", f"Connects to another machine ({path})")
+        elif not files.is_inside(context, path):
+            deletes = command.name in _DELETING
+            rule, verb = ("A3", "Deletes") if deletes else ("A4", "Writes")
+            yield Finding(rule, f"{verb} outside the workspace ({path})")
         elif files.is_protected(context, path):
             yield Finding("A5", f"Changes a protected file ({path})")

@@ -6,6 +6,7 @@ calls that start a process, and for calls that remove a folder or multiply the p
 
 import ast
 import re
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -20,6 +21,10 @@ INTERPRETERS: dict[str, tuple[str, ...]] = {
     "bun": ("-e",),
     "lua": ("-e",),
 }
+
+_SOURCE = "<code of an agent>"
+# The parser remarks on odd literals in it; that is nothing for our log.
+warnings.filterwarnings("ignore", module=re.escape(_SOURCE))
 
 _STARTS = frozenset(
     [
@@ -107,7 +112,7 @@ def signs_in(text: str, *, python: bool = False) -> Signs:
 def _python_calls(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Calls with constant arguments, by the syntax tree; nothing if it is no Python."""
     try:
-        tree = ast.parse(text)
+        tree = ast.parse(text, filename=_SOURCE)
     except (SyntaxError, ValueError, RecursionError):
         return
     for node in ast.walk(tree):

@@ -45,10 +45,14 @@ class Command:
 
     @property
     def name(self) -> str:
-        """The program without its folder; empty if there is none or it is not known."""
+        """The program without its folder; empty if there is none or it is not known.
+
+        A program that is not in a folder for programs keeps it: `./reboot` is not `reboot`.
+        """
         if not self.words or not self.words[0].known:
             return ""
-        return self.words[0].text.rstrip("/").rpartition("/")[2]
+        folder, _, name = self.words[0].text.rpartition("/")
+        return name if folder.endswith("bin") or not folder else self.words[0].text
 
     @property
     def arguments(self) -> list[str]:

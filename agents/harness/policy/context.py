@@ -57,6 +57,22 @@ class RealFiles:
         return found
 
 
+class Remembered:
+    """Asks `files` for the place of each path once: for one call, which sees one moment."""
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self._places: dict[str, str] = {}
+        self.read = files.read
+        self.matches = files.matches
+
+    def real(self, path: str) -> str:
+        """See Files."""
+        if path not in self._places:
+            self._places[path] = self._files.real(path)
+        return self._places[path]
+
+
 @dataclass(frozen=True)
 class Grant:
     """An answer of a person that lasts: this very call may run again.

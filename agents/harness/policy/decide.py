@@ -4,9 +4,10 @@ The strictest answer wins. The rules and their names: docs/reference/policy.md.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from agents.harness.policy import decide_files, decide_mcp, decide_shell
-from agents.harness.policy.context import Context
+from agents.harness.policy.context import Context, Remembered
 from agents.harness.policy.digest import digest, facts, grant_for
 from agents.harness.policy.findings import Finding
 from agents.harness.policy.opinions import Opinion
@@ -28,6 +29,7 @@ _NETWORK_TOOLS = frozenset({"web_fetch", "web_search"})
 
 def decide(call: ToolCall, context: Context) -> Verdict:
     """What the policy says about `call` as things are at this moment."""
+    context = replace(context, files=Remembered(context.files))
     opinion = _opinion(call, context)
     known = facts(context, paths=opinion.paths, scripts=opinion.scripts)
     tier, rule = opinion.tier, opinion.rule

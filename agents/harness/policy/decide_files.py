@@ -25,6 +25,7 @@ _PAIR = re.compile(r'"([\w:.-]+)"\s*:\s*"((?:[^"\\]|\\.)*)"')
 _VERSION = re.compile(r"[\^~<>=]*\d[\w.*+-]*|\*|latest|workspace:.*|file:.*")
 _SHELL_FILE = re.compile(r".*\.(?:ba|z|k)?sh|makefile|gnumakefile|justfile|.*\.mk|taskfile\.ya?ml")
 _CODE_FILE = re.compile(r".*\.(?:py|pyw|js|mjs|cjs|ts|mts|cts|jsx|tsx|rb|pl|php|lua)")
+_LONGEST_SCRIPT = 200_000  # characters; takes about a second
 _RECIPE_PREFIX = re.compile(r"^\t[@+-]*", re.MULTILINE)
 
 
@@ -115,6 +116,9 @@ def _content(context: Context, call: ToolCall, path: str, content: str) -> Itera
     first_line = content.partition("\n")[0]
     found: list[Finding] = []
     if _SHELL_FILE.fullmatch(name) or re.match(r"#!.*\b(?:ba|da|z|k|a)?sh\b", first_line):
+        if len(content) > _LONGEST_SCRIPT:
+            yield Finding("C1", "Brings a script that is too long to be looked at")
+            return
         text = _RECIPE_PREFIX.sub("", content)
         found = list(denies.judge(context, text).findings)
     elif _CODE_FILE.fullmatch(name) or first_line.startswith("#!"):

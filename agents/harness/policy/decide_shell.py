@@ -14,6 +14,7 @@ from agents.harness.policy.simple import Argument, NotUnderstoodError, read_simp
 from agents.harness.ports import Json, Tier, ToolCall
 
 MOST_EFFECTS = 60
+_VAGUE = frozenset({"A7", "A8", "A9"})
 
 
 def judge(call: ToolCall, context: Context) -> Opinion:
@@ -37,16 +38,22 @@ def _answer(context: Context, text: str, judged: denies.Judged) -> tuple[Tier, l
         denied.sort(key=lambda finding: finding.rule)
         return Tier.DENY, denied
     allowed, refused = _allowed(context, text)
-    asked = [finding for finding in asks.reasons(context, judged.commands) if refused]
-    asked += _asked_by_people(context, judged.commands)
+    asked = _asked_by_people(context, judged.commands)
+    if refused:
+        asked += _reasons(context, judged.commands, refused)
     if allowed and not asked:
         if context.sandbox == "bubblewrap":
             return Tier.ALLOW, [allowed]
         return Tier.ASK, [Finding("A9", "There is no sandbox on this machine")]
-    if refused:
-        # "Not understood" says less than what has been recognised.
-        asked = [*asked, refused] if refused.rule == "A9" and asked else [refused, *asked]
-    return Tier.ASK, list(dict.fromkeys(asked))
+    return Tier.ASK, asked
+
+
+def _reasons(context: Context, commands: Sequence[Command], refused: Finding) -> list[Finding]:
+    """Worst first; that a command is not known says less than what has been recognised in it."""
+    found = asks.reasons(context, commands)
+    if refused.rule in _VAGUE:
+        return [*found, refused]
+    return asks.by_severity([refused, *found])
 
 
 def _allowed(context: Context, text: str) -> tuple[Finding | None, Finding | None]:

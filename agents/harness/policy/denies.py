@@ -1,17 +1,21 @@
 """The rules that nothing softens (D1 to D7), applied to every command that can be recognised."""
 
 import re
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from agents.harness.policy import denies_host, denies_product, denies_theft, network
 from agents.harness.policy.code import INTERPRETERS, Signs, signs_in
 from agents.harness.policy.commands import Command, Word
 from agents.harness.policy.context import Context
 from agents.harness.policy.findings import Finding
-from agents.harness.policy.shell import read
+from agents.harness.policy.shell import MOST_COMMANDS, read
 from agents.harness.policy.wrappers import SHELLS, standard_input, unwrapped
 
+_MOST_WORDS = 20_000
+_MOST_SECONDS = 1.0  # a text that takes longer is made to; it is never allowed, so it asks
 _MOST_SCRIPTS = 3  # that run each other
 _FORK_BOMB = Finding("D3", "Multiplies itself until the machine stands still")
 
@@ -32,9 +36,13 @@ class Judged:
 
 def judge(context: Context, text: str, *, cwd: str | None = None, scripts: int = 0) -> Judged:
     """All recognisable commands of `text`, and all D-rules that they break."""
-    commands = tuple(unwrapped(context, read(context, text, cwd=cwd).commands))
+    found = read(context, text, cwd=cwd).commands
+    commands = tuple(islice(_within_budget(unwrapped(context, found)), MOST_COMMANDS))
     findings: list[Finding] = []
+    deadline = time.monotonic() + _MOST_SECONDS
     for command in commands:
+        if time.monotonic() > deadline:
+            break
         if command.multiplies:
             findings.append(_FORK_BOMB)
         for rule in _RULES:
@@ -44,6 +52,16 @@ def judge(context: Context, text: str, *, cwd: str | None = None, scripts: int =
             findings += _script(context, command, scripts)
     findings += denies_theft.in_the_whole(context, commands)
     return Judged(commands, tuple(dict.fromkeys(findings)))
+
+
+def _within_budget(commands: Iterator[Command]) -> Iterator[Command]:
+    """Each wrapper repeats the words behind it; a thousand of them would repeat a million."""
+    words = 0
+    for command in commands:
+        words += len(command.words)
+        if words > _MOST_WORDS:
+            return
+        yield command
 
 
 def _inline_code(context: Context, command: Command) -> Iterator[Finding]:

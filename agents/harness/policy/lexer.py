@@ -18,6 +18,8 @@ _BRACED = re.compile(r"!?([A-Za-z_]\w*|[0-9@*#?$!-])(?:\[[^]]*\])?(.*)", re.DOTA
 _BRACES = re.compile(r"\{([^{}\s]*,[^{}\s]*)\}")
 _WORD_END = frozenset(" \t\n;&|<>()")
 _MOST_ALTERNATIVES = 32
+_MOST_NESTED = 16  # `${a:-${b:-...}}`
+_LONGEST_WORD = 20_000  # `a=$a$a` doubles each time
 
 
 @dataclass
@@ -34,7 +36,7 @@ class _Part:
     """A word while it is put together."""
 
     text: list[str] = field(default_factory=list)
-    raw_start: int = 0
+    size: int = 0  # of the values of variables in it
     known: bool = True
     quoted: bool = False
     glob: bool = False
@@ -51,11 +53,13 @@ class Lexer:
         *,
         variables: dict[str, Word],
         substitute: Callable[[str], Word],
+        depth: int = 0,
     ) -> None:
         self._text = text
         self._at = 0
         self._variables = variables
         self._substitute = substitute
+        self._depth = depth
         self._waiting: list[tuple[Redirection, str, bool, bool]] = []  # here-documents
 
     def next(self) -> Token | None:
@@ -131,11 +135,12 @@ class Lexer:
             '"' + body.replace('"', '\\"') + '"',
             variables=self._variables,
             substitute=self._substitute,
+            depth=self._depth + 1,
         )
         inner.next()
 
     def _word(self) -> Word:
-        part = _Part(raw_start=self._at)
+        part = _Part()
         while self._at < len(self._text):
             character = self._text[self._at]
             if character in "<>" and self._text[self._at + 1 : self._at + 2] == "(":
@@ -225,8 +230,9 @@ class Lexer:
         """Put a value into a word, with what is known of it."""
         part.names |= value.names
         part.tainted = part.tainted or value.tainted
-        part.known = part.known and value.known and known
-        if value.known and known:
+        part.size += len(value.text)
+        part.known = part.known and value.known and known and part.size <= _LONGEST_WORD
+        if value.known and known and part.size <= _LONGEST_WORD:
             part.text.append(value.text)
 
     def _variable(self, part: _Part, name: str) -> None:
@@ -240,7 +246,7 @@ class Lexer:
             depth += {"{": 1, "}": -1}.get(text[self._at], 0)
             self._at += 1
         match = _BRACED.fullmatch(text[start : self._at - 1])
-        if match is None:
+        if match is None or self._depth >= _MOST_NESTED:
             part.known = False
             return
         name, rest = match.groups()
@@ -248,7 +254,12 @@ class Lexer:
             self._variable(part, name)
             return
         part.names.add(name)
-        inner = Lexer(f'"{rest}"', variables=self._variables, substitute=self._substitute)
+        inner = Lexer(
+            f'"{rest}"',
+            variables=self._variables,
+            substitute=self._substitute,
+            depth=self._depth + 1,
+        )
         token = inner.next()
         used = token.word if token is not None and token.word is not None else Word("")
         if rest.startswith((":-", "-", ":=", "=")) and name not in self._variables:

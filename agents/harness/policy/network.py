@@ -149,8 +149,10 @@ def is_product(context: Context, host: str, port: int | None) -> bool:
 
 def is_outside(command: Command) -> bool:
     """Whether the command may connect to another machine."""
-    found = list(addresses(command))
     if is_client(command):
+        # Beside a URL a bare word is more likely a value than a host.
+        urls = [found for word in command.words for found in addresses_in(word.text)]
+        found = urls or list(addresses(command))
         return not found or not all(is_loopback(host) for host, _ in found)
     return any(_DEVICE.search(one.target.text) and not is_loopback(host)
                for one in command.redirections for host, _ in addresses_in(one.target.text))  # fmt: skip

@@ -30,6 +30,13 @@ class Reader:
 
 _ANY_FILE_LIST = ("--files0-from",)
 
+_GREP = Reader(
+    dangerous_words=("--exclude-from",),
+    text_arguments=1,
+    text_letters="ef",
+    text_words=("--regexp", "--file"),
+)
+
 READERS: dict[str, Reader] = {
     **dict.fromkeys(
         [
@@ -105,17 +112,19 @@ READERS: dict[str, Reader] = {
     "xxd": Reader(dangerous_letters="r", most_arguments=1),
     "tree": Reader(dangerous_letters="oR", metadata_only=True, dangerous_words=("--fromfile",)),
     "find": Reader(metadata_only=True),
-    "grep": Reader(text_arguments=1, text_letters="ef", text_words=("--regexp", "--file")),
-    "egrep": Reader(text_arguments=1, text_letters="ef", text_words=("--regexp", "--file")),
-    "fgrep": Reader(text_arguments=1, text_letters="ef", text_words=("--regexp", "--file")),
+    "grep": _GREP,
+    "egrep": _GREP,
+    "fgrep": _GREP,
     "rg": Reader(
         dangerous_letters="z",
-        dangerous_words=("--pre", "--hostname-bin", "--search-zip"),
+        dangerous_words=("--pre", "--hostname-bin", "--search-zip", "--ignore-file"),
         text_arguments=1,
         text_letters="ef",
         text_words=("--regexp", "--file", "--files", "--type-list"),
     ),
-    "jq": Reader(text_arguments=1, text_letters="f", text_words=("--from-file",)),
+    "jq": Reader(
+        dangerous_letters="L", text_arguments=1, text_letters="f", text_words=("--from-file",)
+    ),
     "hostname": Reader(most_arguments=0, dangerous_letters="Fb", dangerous_words=("--file",)),
     "date": Reader(text_arguments=1, dangerous_letters="sf", dangerous_words=("--set", "--file")),
     "cd": Reader(metadata_only=True, most_arguments=1),
@@ -150,8 +159,8 @@ def allowing_rule(context: Context, arguments: Sequence[Argument]) -> str:
         "command": _check_command,
         "tar": _check_tar,
         "unzip": _check_unzip,
-        "env": _check_environment,
-        "printenv": _check_environment,
+        "env": _check_env,
+        "printenv": _check_printenv,
         **programs_test.CHECKS,
     }
     if name in special:
@@ -270,7 +279,13 @@ def _check_unzip(context: Context, arguments: list[str]) -> str:
     return "L1"
 
 
-def _check_environment(_context: Context, arguments: list[str]) -> str:
-    if any(not argument.replace("_", "").isalnum() for argument in arguments):
-        raise Refused("A9", "`env` with options or assignments starts another program")
+def _check_env(_context: Context, arguments: list[str]) -> str:
+    if arguments:
+        raise Refused("A9", "`env` with arguments starts another program")
+    return "L1"
+
+
+def _check_printenv(_context: Context, arguments: list[str]) -> str:
+    if not all(argument.isidentifier() for argument in arguments):
+        raise Refused("A9", "only names of variables are known here")
     return "L1"

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from agents.harness.policy import files
 from agents.harness.policy.context import Context
+from agents.harness.policy.secrets import may_match_secret
 from agents.harness.policy.simple import Argument
 
 MOST_MATCHES = 2000
@@ -42,7 +43,8 @@ def expand(context: Context, arguments: Sequence[Argument]) -> list[str]:
 def check_read(context: Context, argument: str, *, metadata_only: bool = False) -> None:
     """Raise Refused if reading the file that an argument may name needs a question."""
     path = files.real(context, argument)
-    if not metadata_only and (files.is_secret(path) or files.is_secret(argument)):
+    is_secret = files.is_secret(path) or files.is_secret(argument)
+    if not metadata_only and (is_secret or may_match_secret(argument.rpartition("/")[2])):
         raise Refused("A12", f"Reads a file that may hold secrets ({argument})")
     if not files.is_readable(context, path):
         raise Refused("A13", f"Reads outside the workspace ({argument})")

@@ -108,7 +108,7 @@ class _Reader:
                 self._variables.update(variables)
 
     def _take_word(self, word: Word) -> None:
-        if [one.text for one in self._words] == ["function"]:
+        if len(self._words) == 1 and self._words[0].text == "function":
             self._reading.functions.add(word.text)
             self._words = []
             return
@@ -237,12 +237,20 @@ def _reads_secret(context: Context, command: Command) -> bool:
         return any(word.tainted for word in command.words)
     words = [*command.words[1:], *(one.target for one in command.redirections
                                    if one.operator in ("<", "<>"))]  # fmt: skip
-    return any(word.tainted or names_secret(context, word.text, command.cwd) for word in words)
+    texts = {word.text for word in words}
+    return any(word.tainted for word in words) or any(
+        names_secret(context, text, command.cwd) for text in texts
+    )
 
 
 def names_secret(context: Context, text: str, cwd: str | None) -> bool:
     """Whether a word names a secret file: as a path, behind `=` or `@`, or before a colon."""
-    for part in {text, text.partition("=")[2], text.rpartition("@")[2], text.partition(":")[0]}:
+    for part in {
+        text,
+        text.partition("=")[2],
+        text.rpartition("@")[2].partition(";")[0],
+        text.partition(":")[0],
+    }:
         if not part or part.startswith("-") or "\n" in part:
             continue
         path = files.real(context, part, cwd=cwd)

@@ -1,0 +1,126 @@
+"""The gate against the labelled calls, and against lists of tricks."""
+
+import json
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from agents.harness.policy.__main__ import main
+from agents.harness.policy.corpus import answer, context_of
+from agents.harness.policy.decide import decide
+from agents.harness.policy.load import load_policy
+from agents.harness.ports import Tier, ToolCall
+
+DATA = Path(__file__).parents[3] / "data"
+RULES = load_policy().rules
+LINES = [json.loads(line) for line in (DATA / "policy_corpus.jsonl").read_text().splitlines()]
+CONTEXT = LINES[0]["context"]
+
+
+def judge(command: str) -> Tier:
+    call = ToolCall("call", "bash", {"command": command})
+    return decide(call, context_of(CONTEXT, {}, RULES)).tier
+
+
+def commands_in(name: str) -> list[str]:
+    return json.loads((DATA / f"{name}.json").read_text())
+
+
+def fault(line: dict) -> str:
+    """The name of the fault by section 8 of the policy; empty if the answer is right."""
+    found = answer(line, RULES)
+    got = found["steps"][line["expect_step"] - 1] if "steps" in line else found
+    verdict, expected = got["verdict"], line["expect"]
+    if verdict == expected or verdict in line.get("also_ok", []):
+        return ""
+    if verdict == "allow":
+        return "miss"
+    if verdict == "deny":
+        return "over-block"
+    return "soft miss" if expected == "deny" else "false alarm"
+
+
+def test_nothing_that_must_be_asked_or_denied_is_allowed_and_nothing_is_denied_wrongly():
+    faults = Counter(fault(line) for line in LINES)
+    assert (faults["miss"], faults["over-block"]) == (0, 0)
+    # What this version of the gate does not understand yet; the numbers may only fall.
+    assert faults["soft miss"] <= 2
+    assert faults["false alarm"] <= 71
+
+
+def test_a_step_before_the_one_that_counts_is_never_denied():
+    for line in LINES:
+        for step in answer(line, RULES).get("steps", [])[: line.get("expect_step", 0) - 1]:
+            assert step["verdict"] != "deny", line["id"]
+
+
+def test_no_trick_is_allowed():
+    assert [trick for trick in commands_in("policy_asks") if judge(trick) is Tier.ALLOW] == []
+
+
+def test_what_must_never_run_is_denied_however_it_is_written():
+    assert [text for text in commands_in("policy_denies") if judge(text) is not Tier.DENY] == []
+
+
+def test_what_only_looks_like_it_is_not_denied():
+    assert [text for text in commands_in("policy_no_denies") if judge(text) is Tier.DENY] == []
+
+
+def test_an_ordinary_call_is_judged_within_milliseconds():
+    times = []
+    for line in LINES:
+        started = time.process_time()
+        answer(line, RULES)
+        times.append(time.process_time() - started)
+    assert sorted(times)[len(times) * 95 // 100] < 0.02  # 2 ms on an idle machine
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(" * 5000,
+        "$(" * 3000,
+        "`" * 5000,
+        '"$(' * 2000,
+        "${x:-" * 2000,
+        "{a,b}" * 200,
+        "x|" * 4000,
+        "a=x;" + "a=$a$a;" * 1000,
+        "sudo " * 3000 + "rm -rf /",
+        "eval " * 2000,
+        "f()" * 3000,
+        "sh -c '" * 100,
+        "<<E\n" * 2000,
+        "cat <<E\n" + "x $(id)\n" * 2000 + "E",
+    ],
+    ids=lambda text: text[:12],
+)
+def test_a_text_that_is_made_to_take_long_does_not(text):
+    started = time.process_time()
+    assert judge(text) is not Tier.ALLOW
+    assert time.process_time() - started < 5
+
+
+def test_the_command_line_judges_a_file_of_calls(capsys):
+    assert main(["check", "--jsonl", str(DATA / "policy_corpus.jsonl")]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["id"] for line in lines] == [line["id"] for line in LINES]
+    assert set(lines[0]) == {"id", "verdict", "rule", "reason"}
+    assert all("steps" in line for line in lines if "-seq-" in line["id"])
+
+
+def test_the_command_line_explains_a_command(capsys, tmp_path):
+    assert main(["explain", "git push", "--workspace", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.splitlines()[:2] == [
+        "ask (A1)",
+        "- Connects to another machine (git push)",
+    ]
+
+
+def test_the_command_line_says_what_is_wrong_with_a_policy(capsys, tmp_path):
+    bad = tmp_path / "policy.yaml"
+    bad.write_text("version: 1\nalow: {}\n")
+    assert main(["--policy", str(bad), "explain", "ls"]) == 2
+    assert "'alow' is not known" in capsys.readouterr().err
