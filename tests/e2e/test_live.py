@@ -40,16 +40,18 @@ print(json.dumps({"alice": sign_in(alice), "bob": sign_in(bob)}))
 """
 RUN = """
 from board.actions import cards, claims, logs, runs, workers
-from board.models import Card, Run, User, Worker
+from board.models import Project, User, Worker
 alice = User.objects.get(email="alice@example.org")
 worker = Worker(host="here", pid=1, version="0", slots=4, sandbox="bubblewrap")
 workers.register_worker(worker)
-cards.queue_card(Card.objects.get(number=1), by=alice)
+card = cards.create_card(Project.objects.get(key="BIL"), by=alice, title="Long", checks=["true"],
+    priority=3)
+cards.queue_card(card, by=alice)
 claim = claims.claim_next(worker.pk, agent="agent-1", with_credential=True)
 runs.begin_work(claim.run_id, claim.fence, branch="b", base_sha="0" * 40)
 logs.append_log(claim.run_id, [("call", {"call": "c1", "tool": "bash", "title": "Build",
     "input": {"command": "make"}})])
-print(claim.run_id)
+print(claim.run_id, card.ref)
 """
 
 
@@ -252,8 +254,8 @@ def lines(run: str, first: int, count: int) -> str:
 @pytest.fixture
 def log_page(world: World) -> Callable[[], tuple[Page, str]]:
     def open_log() -> tuple[Page, str]:
-        run = world.python(RUN)
-        page = world.tab("alice", "/cards/BIL-1/run/")
+        run, ref = world.python(RUN).split()
+        page = world.tab("alice", f"/cards/{ref}/run/")
         return page, run
 
     return open_log
@@ -268,6 +270,6 @@ def test_a_log_grows_in_chunks_and_forgets_its_oldest_lines(world: World, log_pa
     world.python(lines(run, 1000, 6000))
     expect(out.locator(".term__line").last).to_have_text("line 6999", timeout=15_000)
     assert out.locator(".term__line").count() <= 5000
-    texts = out.locator(".term__line").all_inner_texts()
+    texts = out.locator(".term__line").all_text_contents()
     numbers = [int(text.removeprefix("line ")) for text in texts]
     assert numbers == list(range(numbers[0], 7000))
