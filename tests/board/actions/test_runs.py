@@ -140,17 +140,26 @@ def test_a_worker_whose_lease_was_taken_writes_nothing_by(running, worker, write
     assert not LogItem.objects.exists()
 
 
+def heart(worker_id, *runs):
+    return beat(worker_id, runs=runs, errands=[], busy=1, lag_ms=3)
+
+
 def test_a_heartbeat_keeps_a_run_and_tells_what_is_held_and_cancelled(running, worker, alice):
     expire(running)
-    heart = beat(worker.pk, busy=1, lag_ms=3)
-    assert heart.held_runs == {running.pk}
+    assert heart(worker.pk, running.pk, 99).held_runs == {running.pk}
     assert runs.reap_runs() == 0
-    assert beat(uuid4(), busy=0, lag_ms=0).held_runs == frozenset()
+    assert heart(uuid4(), running.pk).held_runs == frozenset()
+    assert cancelled_among([running.pk, 99]) == []
     cancel_card(running.card, by=alice)
-    assert beat(worker.pk, busy=1, lag_ms=3).cancelled_runs == {running.pk}
     assert cancelled_among([running.pk, 99]) == [running.pk]
     worker.refresh_from_db()
     assert (worker.busy, worker.lag_ms) == (1, 3)
+
+
+def test_a_run_that_its_worker_does_not_work_on_is_left_to_its_lease(running, worker):
+    expire(running)
+    assert heart(worker.pk).held_runs == frozenset()
+    assert runs.reap_runs() == 1
 
 
 def test_a_lost_run_is_ready_for_others_and_says_so(running):
