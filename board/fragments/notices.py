@@ -1,5 +1,6 @@
 """What is wrong with the whole board, above its lanes: repository, model key, workers, sandbox."""
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -28,11 +29,11 @@ def render_notices(project: Project) -> str:
     ).strip()
 
 
-def _state_of_things(project: Project) -> dict[str, Any]:
+def _state_of_things(project: Project) -> Mapping[str, Any]:
     """Ask for everything in one query; whether there is a key is seen without reading it."""
     alive = Worker.objects.filter(stopped_at__isnull=True, heartbeat_at__gt=timezone.now() - ALIVE)
     unboxed = alive.filter(sandbox="none").order_by("started_at")
-    return Project.objects.values(
+    now: Mapping[str, Any] = Project.objects.values(
         has_worker=Exists(alive),
         has_key=Value(value=True)
         if settings.ANTHROPIC_API_KEY
@@ -40,3 +41,4 @@ def _state_of_things(project: Project) -> dict[str, Any]:
         unboxed=Subquery(unboxed.values("host")[:1]),
         why=Subquery(unboxed.values("sandbox_message")[:1]),
     ).get(pk=project.pk)
+    return now

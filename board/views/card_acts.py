@@ -73,7 +73,7 @@ def _comment(card: Card, user: User, sent: Sent, op_id: str) -> str:
 
 def _move(card: Card, user: User, sent: Sent, op_id: str) -> str:
     columns = Column.objects.filter(project_id=card.project_id)
-    column = columns.filter(pk=whole(sent.POST.get("column", ""))).first()
+    column = columns.filter(pk=whole(sent.POST.get("column", "")) or 0).first()
     if column is None:
         raise ValidationError("That column is gone. Reload the board.")
     place = Place(
@@ -88,7 +88,7 @@ def _move(card: Card, user: User, sent: Sent, op_id: str) -> str:
 def _neighbour(card: Card, ref: str) -> Card | None:
     """Return the card next to which it was dropped; one that has gone is passed over."""
     number = whole(ref.rpartition("-")[2])
-    return Card.objects.filter(project_id=card.project_id, number=number).first()
+    return Card.objects.filter(project_id=card.project_id, number=number or 0).first()
 
 
 ACTS: dict[str, Callable[[Card, User, Sent, str], str]] = {
@@ -117,7 +117,9 @@ def act(request: HttpRequest, ref: str, verb: str) -> HttpResponse:
     words = "" if _was_done(card, user, op_id) else ACTS[verb](card, user, request, op_id)
     if wants_page(request):
         messages.success(request, words)
-        return redirect("board" if verb == "archive" else "card", **_where(card, verb))
+        if verb == "archive":
+            return redirect("board", key=card.project.key)
+        return redirect("card", ref=card.ref)
     card.refresh_from_db(fields=["status", "column", "rank", "rev", "archived_at"])
     seq = Project.objects.values_list("seq", flat=True).get(pk=card.project_id)
     return JsonResponse(
@@ -136,7 +138,3 @@ def act(request: HttpRequest, ref: str, verb: str) -> HttpResponse:
 
 def _was_done(card: Card, user: User, op_id: str) -> bool:
     return bool(op_id) and Event.objects.filter(card=card, user=user, op_id=op_id).exists()
-
-
-def _where(card: Card, verb: str) -> dict[str, str]:
-    return {"key": card.project.key} if verb == "archive" else {"ref": card.ref}

@@ -82,7 +82,7 @@ def _create(request: HttpRequest, project: Project, text: CardText) -> Card:
 
 def _chosen_column(request: HttpRequest, project: Project) -> Column | None:
     wanted = whole(request.POST.get("column") or request.GET.get("column") or "")
-    return project.columns.filter(pk=wanted, lane=Lane.BACKLOG).first()
+    return project.columns.filter(pk=wanted or 0, lane=Lane.BACKLOG).first()
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
