@@ -1,6 +1,5 @@
 """The inbox of all projects' questions, one question in full, and the answer."""
 
-import hashlib
 import json
 from itertools import groupby
 from typing import Any
@@ -18,6 +17,7 @@ from board.forms import sent
 from board.models import Approval, Membership, Project
 from board.states import ROLE_ORDER, ApprovalScope, ApprovalStatus, Role
 from board.views.accounts import next_page
+from board.views.context import open_questions, stamp_of
 from board.views.errors import wants_page
 from board.views.people import person
 from board.views.questions import EDITED_AS_TEXT, QUICK_REASONS, Question
@@ -31,7 +31,6 @@ ANSWERS = {
     "run": (True, ApprovalScope.RUN),
     "always": (True, ApprovalScope.ALWAYS),
     "edit": (True, ApprovalScope.ONCE),
-    "approve": (True, ApprovalScope.ONCE),
     "deny": (False, ApprovalScope.ONCE),
 }
 
@@ -55,7 +54,6 @@ def inbox(request: HttpRequest) -> HttpResponse:
         "waiting": len(pending),
         "answered": [Question(each) for each in answered[:ANSWERED_SHOWN]],
         "me": user,
-        "stamp": _stamp(pending),
     }
     name = "approvals/_inbox.html" if "HX-Request" in request.headers else "approvals/inbox.html"
     return render(request, name, context)
@@ -83,9 +81,8 @@ def answered(request: HttpRequest) -> HttpResponse:
 @require_safe
 def waiting(request: HttpRequest) -> HttpResponse:
     """Say how many questions wait, and a stamp that changes with them."""
-    pending = list_approvals(person(request)).filter(status=ApprovalStatus.PENDING)
-    ids = list(pending.values_list("pk", flat=True))
-    return JsonResponse({"waiting": len(ids), "stamp": _stamp_of(ids)})
+    ids = open_questions(person(request))
+    return JsonResponse({"waiting": len(ids), "stamp": stamp_of(ids)})
 
 
 @require_safe
@@ -99,9 +96,7 @@ def decide(request: HttpRequest, approval_id: int) -> HttpResponse:
     """Answer a question; the first answer wins, and a later one is told whose it was."""
     user = person(request)
     approval = get_approval(user, approval_id, role=Role.MEMBER)
-    answer = sent(request, "answer") or sent(request, "verdict")
-    if answer not in ANSWERS:
-        raise BadRequest("no such answer")
+    answer = _answer(request)
     approve, scope = ANSWERS[answer]
     try:
         approvals.decide(
@@ -131,6 +126,17 @@ def decide(request: HttpRequest, approval_id: int) -> HttpResponse:
     return HttpResponseRedirect(following if following != "/" else "/approvals/")
 
 
+def _answer(request: HttpRequest) -> str:
+    """Return which button it was; scripts send a verdict and how far it reaches, as the API has it."""
+    answer = sent(request, "answer")
+    if not answer:
+        verdict = sent(request, "verdict")
+        answer = (sent(request, "scope") or "once") if verdict == "approve" else verdict
+    if answer not in ANSWERS:
+        raise BadRequest("no such answer")
+    return answer
+
+
 def _edited(request: HttpRequest, approval: Approval) -> dict[str, Any]:
     """Return the call's input as the person changed it."""
     text = sent(request, "input").replace("\r\n", "\n")
@@ -154,9 +160,7 @@ def _comment(request: HttpRequest) -> str:
 def _page(request: HttpRequest, approval: Approval, *, refused: str = "") -> HttpResponse:
     user = person(request)
     role = check_role(user, approval.project_id, Role.VIEWER)
-    open_ids = list(
-        list_approvals(user).filter(status=ApprovalStatus.PENDING).values_list("pk", flat=True)
-    )
+    open_ids = open_questions(user)
     context = {
         "place": "approvals",
         "question": Question(approval),
@@ -172,7 +176,6 @@ def _page(request: HttpRequest, approval: Approval, *, refused: str = "") -> Htt
         "comment": sent(request, "comment") if refused else "",
         "next_id": next((pk for pk in open_ids if pk > approval.pk), None),
         "previous_id": next((pk for pk in reversed(open_ids) if pk < approval.pk), None),
-        "stamp": _stamp_of(open_ids),
     }
     return render(request, "approvals/question.html", context, status=422 if refused else 200)
 
@@ -184,12 +187,3 @@ def _by_project(pending: list[Approval]) -> list[tuple[Project, list[Approval]]]
 
 def _may_answer(role: str) -> bool:
     return ROLE_ORDER[Role(role)] >= ROLE_ORDER[Role.MEMBER]
-
-
-def _stamp(pending: list[Approval]) -> str:
-    return _stamp_of([approval.pk for approval in pending])
-
-
-def _stamp_of(ids: list[int]) -> str:
-    """Return a short text that changes when the set of open questions does."""
-    return hashlib.sha256(repr(sorted(ids)).encode()).hexdigest()[:12]

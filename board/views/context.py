@@ -1,5 +1,7 @@
 """What every page shows around its content: who is signed in, which board, how many questions wait."""
 
+import hashlib
+from collections.abc import Iterable
 from functools import cached_property
 
 from django.conf import settings
@@ -27,11 +29,19 @@ class Shell:
         return user if isinstance(user, User) or getattr(user, "is_authenticated", False) else None
 
     @cached_property
+    def questions(self) -> list[int]:
+        """The ids of the questions that wait in the person's projects."""
+        return open_questions(self.user) if self.user else []
+
+    @property
     def waiting(self) -> int:
-        """How many questions of the person's projects wait for an answer."""
-        if self.user is None:
-            return 0
-        return list_approvals(self.user).filter(status=ApprovalStatus.PENDING).count()
+        """How many questions wait."""
+        return len(self.questions)
+
+    @property
+    def stamp(self) -> str:
+        """A short text that changes when the set of open questions does."""
+        return stamp_of(self.questions)
 
     @cached_property
     def memberships(self) -> list[Membership]:
@@ -72,6 +82,17 @@ class Shell:
             return ""
         ref = str(match.kwargs.get("ref", ""))
         return str(match.kwargs.get("key", "")).upper() or ref.rpartition("-")[0].upper()
+
+
+def open_questions(user: User) -> list[int]:
+    """Return the ids of the questions that wait in the person's projects, oldest first."""
+    pending = list_approvals(user).filter(status=ApprovalStatus.PENDING)
+    return list(pending.values_list("pk", flat=True))
+
+
+def stamp_of(ids: Iterable[int]) -> str:
+    """Return a short text that is the same for the same ids only."""
+    return hashlib.sha256(repr(sorted(ids)).encode()).hexdigest()[:12]
 
 
 def shell(request: HttpRequest) -> dict[str, Shell]:

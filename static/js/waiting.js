@@ -2,7 +2,7 @@
 // page is seen, and at once when somebody says `pullcord:cord` (a question came or was answered).
 const SECONDS = 8;
 const link = document.querySelector("[data-waiting]");
-let stamp = null;
+let stamp = link?.dataset.stamp;
 let timer = null;
 let asking = false;
 
@@ -32,7 +32,7 @@ async function ask() {
     if (answer.ok) {
       const body = await answer.json();
       write(body.waiting);
-      if (stamp !== null && stamp !== body.stamp) {
+      if (stamp !== body.stamp) {
         document.dispatchEvent(new CustomEvent("pullcord:questions", { detail: body }));
       }
       stamp = body.stamp;
@@ -46,7 +46,6 @@ async function ask() {
 }
 
 if (link) {
-  stamp = link.dataset.stamp ?? null;
   timer = setTimeout(ask, SECONDS * 1000);
   document.addEventListener("pullcord:cord", ask);
   document.addEventListener("visibilitychange", ask);

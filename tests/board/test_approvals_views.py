@@ -243,6 +243,21 @@ def test_a_stranger_gets_404_for_the_question_and_its_answer(
     assert client.get(f"/approvals/{10**30}/").status_code == 404
 
 
+@pytest.mark.parametrize(("scope", "stored"), [("", "once"), ("once", "once"), ("run", "run")])
+def test_a_script_answers_with_a_verdict_and_a_scope(
+    as_bob: Client, ask: Ask, scope: str, stored: str
+):
+    approval = ask()
+    answer = as_bob.post(
+        f"/approvals/{approval.pk}/decide/",
+        {"verdict": "approve", "scope": scope, "op_id": "op-1"},
+        headers={"Accept": "application/json"},
+    )
+    assert answer.json()["status"] == "approved"
+    approval.refresh_from_db()
+    assert approval.scope == stored
+
+
 def test_the_stamp_changes_with_the_open_questions(as_bob: Client, ask: Ask):
     before = as_bob.get("/approvals/waiting/").json()
     approval = ask()

@@ -16,7 +16,7 @@ from playwright.sync_api import (
 
 from tests.product import ROOT, Product
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(400)]
 
 PASSWORD = "a long enough password"
 # Alice owns everything, Bob is a member, Vera a viewer; four questions wait, two are answered.
@@ -287,7 +287,7 @@ def test_what_cannot_be_taken_back_is_asked_first(visit: Visitors):
     expect(page.get_by_role("dialog")).to_have_count(0)
     expect(row).to_be_visible()
     page.goto("/me/")
-    page.get_by_label("token").fill("short-lived")
+    page.get_by_placeholder("What uses it").fill("short-lived")
     page.get_by_role("button", name="Make a token").click()
     assert page.get_by_label("New token").input_value().startswith("pc_")
     assert faults(page) == []
