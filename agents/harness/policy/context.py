@@ -1,7 +1,7 @@
 """What the gate knows besides the call: where things are, what people have written or answered."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -23,18 +23,28 @@ class Files(Protocol):
 
 
 class RealFiles:
-    """The file system of this machine."""
+    """The file system of this machine, as a command in the sandbox sees it.
+
+    `moved` says what is elsewhere in there: `{"/tmp": scratch}` for the private scratch folder.
+    `kept` are folders that are at their own place even below such a one.
+    """
+
+    def __init__(
+        self, moved: Mapping[str, Path] | None = None, *, kept: Iterable[Path] = ()
+    ) -> None:
+        self._moved = {name: os.path.realpath(place) for name, place in (moved or {}).items()}
+        self._kept = tuple(os.path.realpath(folder) for folder in kept)
 
     def real(self, path: str) -> str:
         """See Files."""
         try:
-            return os.path.realpath(path)
+            return self._inside(os.path.realpath(self._outside(path)))
         except ValueError:  # a NUL or a lone surrogate: no such file can exist
             return path
 
     def read(self, path: str) -> bytes | None:
         """See Files."""
-        place = Path(path)
+        place = Path(self._outside(path))
         try:
             if not place.is_file():
                 return None
@@ -46,15 +56,36 @@ class RealFiles:
     def matches(self, pattern: str, *, folder: str, limit: int) -> list[str]:
         """See Files."""
         found: list[str] = []
-        base = Path("/") if pattern.startswith("/") else Path(folder)
+        whole = pattern if pattern.startswith("/") else f"{folder}/{pattern}"
         try:
-            for path in base.glob(pattern.lstrip("/") or "."):
-                found.append(str(path))
+            for path in Path("/").glob(self._outside(whole).lstrip("/") or "."):
+                found.append(self._inside(str(path)))
                 if len(found) >= limit:
                     break
         except (OSError, ValueError, NotImplementedError):
             return found
         return found
+
+    def _outside(self, path: str) -> str:
+        """Where a path of the sandbox is on this machine."""
+        if any(_is_below(path, folder) for folder in self._kept):
+            return path
+        return _exchanged(path, self._moved.items())
+
+    def _inside(self, path: str) -> str:
+        """The same the other way round."""
+        return _exchanged(path, ((place, name) for name, place in self._moved.items()))
+
+
+def _exchanged(path: str, places: Iterable[tuple[str, str]]) -> str:
+    for old, new in places:
+        if _is_below(path, old):
+            return new + path[len(old) :]
+    return path
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder + "/")
 
 
 class Remembered:

@@ -2,10 +2,11 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from agents.harness.policy.context import CommandPattern, Policy, TierRules
+from agents.harness.policy.context import CommandPattern, Policy, RealFiles, TierRules
 from agents.harness.policy.digest import grant_for
 from agents.harness.ports import Tier, ToolCall
 
@@ -119,6 +120,23 @@ def test_a_script_is_judged_by_its_content_at_this_moment(gate, context):
     script.write_text("#!/bin/sh\nrm -rf /\n")
     for command in ("sh tool.sh", "./tool.sh", ". ./tool.sh", "sudo bash tool.sh", "bash <tool.sh"):
         assert gate(command).tier is (Tier.ASK if "<" in command else Tier.DENY), command
+
+
+def test_scratch_is_looked_at_where_it_really_is(gate, context):
+    (context.scratch / "tool.sh").write_text("rm -rf /\n")
+    (context.scratch / "way").symlink_to("/var/lib")
+    (context.workspace / "tool.sh").write_text("rm -rf /\n")
+    top = Path("/").joinpath(*context.scratch.parts[:2])  # the workspace lies below it, too
+    inside = {
+        "scratch": top,
+        "files": RealFiles({str(top): context.scratch}, kept=[context.workspace]),
+    }
+    assert gate("bash", inside, command=f"sh {top}/tool.sh").tier is Tier.DENY
+    assert gate("bash", inside, command="sh tool.sh").tier is Tier.DENY
+    assert gate("bash", inside, command=f"cat {top}/way/x").rule == "A13"
+    assert gate("bash", inside, command=f"cat {top}/*.sh").tier is Tier.ALLOW
+    paths = gate("bash", inside, command=f"ls {top}/tool.sh").facts["paths"]
+    assert paths == {f"{top}/tool.sh": f"{top}/tool.sh"}
 
 
 def test_an_approval_binds_to_the_call_and_to_what_it_runs(gate, context):
