@@ -95,7 +95,8 @@ def _background(card: Card, run: Run) -> str:
         parts.append(f"The attempt before this one failed: {last.failure}")
     if last is not None and last.status == "succeeded":
         parts.append(
-            "The worktree holds the work of the attempt before. Improve it; do not begin again."
+            "The worktree holds the work of the attempt before, unless it says otherwise below. "
+            "Improve it; do not begin again."
         )
     if card.remaining:
         parts.append(f"What it left undone:\n{card.remaining}")

@@ -28,9 +28,9 @@ from agents.policies import policy_context
 from agents.process_trees import kill_left_in
 from agents.rehearsal.server import RehearsalServer
 from agents.saving import Saver
+from agents.starts import Start, conflict_note, find_start
 from agents.unboxed_checks import CheckPermission
 from agents.workspaces.errors import WorkspaceError
-from agents.workspaces.git import resolve
 from agents.workspaces.hub import fetch_hub
 from agents.workspaces.worktrees import add_worktree, find_worktree
 from board.actions import runs, workers
@@ -67,6 +67,7 @@ class RunWork:
         self.task: asyncio.Task[None] | None = None
         self._desk: Desk | None = None
         self._saver: Saver | None = None
+        self._start: Start | None = None  # None: at a worktree that was here already
 
     def start(self) -> "asyncio.Task[None]":
         """Begin, and return the task."""
@@ -145,7 +146,7 @@ class RunWork:
 
     async def _attempt(self, brief: Brief, desk: Desk, links: Links, saver: Saver) -> None:
         """Let the agent work and check its work, until it passes or the rounds are used up."""
-        job = Job(brief.prompt, await self._access(brief))
+        job = Job(self._prompt(brief), await self._access(brief))
         while True:
             outcome = await self._executor(job, links)
             await saver.settle()
@@ -190,7 +191,7 @@ class RunWork:
     async def _finish(
         self, brief: Brief, desk: Desk, head: str, summary: str, evidence: list[dict[str, Any]]
     ) -> None:
-        changes = await desk.changes(brief.base_sha or desk.worktree.base_sha, head)
+        changes = await desk.changes(self._base(brief), head)
         await self._sink.flush()
         await self._db(
             runs.finish_run,
@@ -212,7 +213,7 @@ class RunWork:
             runs.begin_work,
             *self._key,
             branch=desk.worktree.branch,
-            base_sha=brief.base_sha or desk.worktree.base_sha,
+            base_sha=self._base(brief),
             workspace=str(desk.worktree.path),
             host=socket.gethostname(),
         )
@@ -225,29 +226,36 @@ class RunWork:
         worktree = find_worktree(where.root, brief.branch) if brief.branch else None
         if worktree is None:
             self._refresh_hub(brief, where)
-            target = resolve(where.hub, f"refs/heads/{brief.target_branch}")
-            # A continued run begins where it was saved last, one that was sent back at its old work.
-            start = (
-                (brief.branch and resolve(where.hub, f"refs/heads/{brief.branch}"))
-                or brief.start_sha
-                or target
+            start = self._start = find_start(
+                where.hub,
+                branch=brief.branch,
+                base_sha=brief.base_sha,
+                sent_back_sha=brief.start_sha,
+                target_branch=brief.target_branch,
             )
-            if start is None:
-                raise WorkspaceError(
-                    f"The hub has no branch {brief.target_branch}. Fetch the repository again.",
-                    code="no_such_branch",
-                )
             worktree = add_worktree(
                 where.clone,
                 where.hub,
                 where.root / f"{brief.card_key}-{brief.attempt}-{self.claim.fence}",
                 branch=brief.branch or f"cards/{brief.card_key}-{brief.attempt}",
-                base_sha=start,
+                base_sha=start.sha,
                 target_branch=brief.target_branch,
             )
         elif left := kill_left_in(worktree.path):
             log.warning("Killed %s processes that were left in %s", left, worktree.path)
         return Desk(worktree, where, hidden=[settings.DATA])
+
+    def _base(self, brief: Brief) -> str:
+        """Return the commit from which the attempt's changes are counted."""
+        return self._start.base_sha if self._start else brief.base_sha
+
+    def _prompt(self, brief: Brief) -> str:
+        if self._start is None or not self._start.conflicts:
+            return brief.prompt
+        note = conflict_note(
+            self._start, target_branch=brief.target_branch, sent_back_sha=brief.start_sha
+        )
+        return f"{brief.prompt}\n\n{note}"
 
     def _refresh_hub(self, brief: Brief, where: Places) -> None:
         """Take in what people have committed since; what cannot be reached now is no reason to stop."""

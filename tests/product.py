@@ -1,10 +1,10 @@
 """The whole product in its own processes, driven from outside through its API. For process and browser tests.
 
-    with Product(tmp_path, api) as product:
-        project = product.project("BIL", repository)
-        card = product.card("BIL", "Fix it", checks=["true"])
-        product.post(f"/cards/{card['ref']}/queue")
-        product.wait_for_card(card["ref"], "review")
+with Product(tmp_path, api) as product:
+    project = product.project("BIL", repository)
+    card = product.card("BIL", "Fix it", checks=["true"])
+    product.post(f"/cards/{card['ref']}/queue")
+    product.wait_for_card(card["ref"], "review")
 """
 
 import atexit
@@ -44,7 +44,7 @@ T = TypeVar("T")
 Json = dict[str, Any]
 
 
-class Refused(Exception):
+class Refused(Exception):  # noqa: N818  it is an answer
     """The API answered with an error."""
 
     def __init__(self, status: int, body: Json) -> None:
@@ -88,7 +88,10 @@ class Product:
             **(environment or {}),
         }
         if api is not None:
-            self._environment |= {"ANTHROPIC_API_KEY": "test-key-0123456789", "ANTHROPIC_BASE_URL": api.base_url}
+            self._environment |= {
+                "ANTHROPIC_API_KEY": "test-key-0123456789",
+                "ANTHROPIC_BASE_URL": api.base_url,
+            }
 
     def __enter__(self) -> "Product":
         self.data.mkdir(parents=True)
@@ -135,7 +138,7 @@ class Product:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                preexec_fn=die_with_parent if sys.platform == "linux" else None,
+                preexec_fn=die_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509
             )
 
     def _command(self, name: str) -> list[str]:
@@ -143,12 +146,30 @@ class Product:
         match name.partition("-")[0]:
             case "valkey":
                 socket_path = str(self._sockets / "valkey.sock")
-                return [str(get_binary_path()), "--port", "0", "--unixsocket", socket_path, "--save", ""]
+                return [
+                    str(get_binary_path()),
+                    "--port",
+                    "0",
+                    "--unixsocket",
+                    socket_path,
+                    "--save",
+                    "",
+                ]
             case "web":
                 where = ["-b", "127.0.0.1", "-p", str(self.port), "--verbosity", "0"]
                 return [*python, "daphne", *where, "board.asgi:application"]
             case _:
-                celery = [*python, "celery", "-A", "board", "worker", "--pool", "threads", "-c", "2"]
+                celery = [
+                    *python,
+                    "celery",
+                    "-A",
+                    "board",
+                    "worker",
+                    "--pool",
+                    "threads",
+                    "-c",
+                    "2",
+                ]
                 quiet = ["--without-gossip", "--without-mingle", "--loglevel", "WARNING"]
                 return [*celery, "-Q", "agents,housekeeping", "-n", f"{name}@test", *quiet]
 
@@ -224,7 +245,9 @@ class Product:
     def project(self, key: str, repository: Path, **values: Any) -> Json:
         """Make a project and wait until it is fetched."""
         self.post("/projects", key=key, name=key.title(), repository=str(repository), **values)
-        return self.until(lambda: self._if(self.get(f"/projects/{key}"), lambda row: row["state"] != "fetching"))
+        return self.until(
+            lambda: self._if(self.get(f"/projects/{key}"), lambda row: row["state"] != "fetching")
+        )
 
     def card(self, project: str, title: str, **values: Any) -> Json:
         """Make a card; without `checks` its check is `true`."""
@@ -277,7 +300,11 @@ class Product:
         return row if row is not None and is_wanted(row) else None
 
     def until(
-        self, look: Callable[[], T | None], *, seconds: float = WAIT_SECONDS, what: Callable[[], str] | None = None
+        self,
+        look: Callable[[], T | None],
+        *,
+        seconds: float = WAIT_SECONDS,
+        what: Callable[[], str] | None = None,
     ) -> T:
         """Return what `look` returns as soon as it is true; fail with the processes' log if it never is."""
         deadline = time.monotonic() + seconds
@@ -286,7 +313,9 @@ class Product:
             if found:
                 return found
             time.sleep(LOOK_SECONDS)
-        raise AssertionError(f"waited in vain for {what() if what else look}\n{self.log_text()[-6000:]}")
+        raise AssertionError(
+            f"waited in vain for {what() if what else look}\n{self.log_text()[-6000:]}"
+        )
 
 
 @dataclass(frozen=True)
@@ -353,7 +382,9 @@ def git(*arguments: str, folder: Path) -> str:
     return done.stdout.strip()
 
 
-def make_repository(path: Path, files: Mapping[str, str] | None = None, *, bare: bool = True) -> Path:
+def make_repository(
+    path: Path, files: Mapping[str, str] | None = None, *, bare: bool = True
+) -> Path:
     """Make a repository with one commit on main; bare unless told otherwise."""
     work = path.with_name(f"{path.name}-work") if bare else path
     work.mkdir(parents=True)

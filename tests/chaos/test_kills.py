@@ -4,7 +4,7 @@ import pytest
 
 from tests.chaos.conftest import NewProject
 from tests.messages_api import MessagesApi
-from tests.messages_script import call, report
+from tests.messages_script import call, rate_limited, report
 from tests.product import Product, Refused
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
@@ -98,8 +98,6 @@ def test_without_valkey_a_card_is_done_all_the_same(
 def test_a_retry_after_a_rate_limit_comes_without_valkey(
     parts: tuple[Product, MessagesApi], new_project: NewProject
 ) -> None:
-    from tests.messages_script import rate_limited
-
     product, api = parts
     new_project("RATE")
     product.kill("valkey")

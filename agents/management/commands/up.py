@@ -49,13 +49,13 @@ class Command(BaseCommand):
         with ThreadPoolExecutor(1) as threads:
             level = threads.submit(probe)
             self._migrate()
-            greeting = self._greeting(level.result())
+            said = greeting(level.result())
         plan = Plan(
             folder=str(settings.BASE_DIR),
             programs=programs,
             host=EVERYWHERE.get(host, host),
             port=port,
-            greeting=greeting,
+            greeting=said,
             farewell="Stopped. Runs that were under way continue at the next start.",
         )
         become_supervisor(plan, lock.fileno())
@@ -92,24 +92,25 @@ class Command(BaseCommand):
             Program("worker", [*celery, *threads, *quiet], environment),
         ]
 
-    def _greeting(self, level: SandboxLevel) -> str:
-        """Return what is said once the address answers, with a link while nobody owns the installation."""
-        lines = ["", f"Pullcord is at {settings.PUBLIC_URL}"]
-        token = create_owner_link()
-        if token is not None:
-            lines += [
-                "Nobody owns it yet. Open this link, it works once:",
-                f"{settings.PUBLIC_URL}/setup/{token}/",
-            ]
-        if level.name != "bubblewrap":
-            lines.append(f"Sandbox level none: {level.message}")
-        if os.geteuid() == 0:
-            lines.append(
-                "This runs as root, for whom the limits on agents' commands do not hold. "
-                "An ordinary user is safer."
-            )
-        lines.append("Ctrl-C stops it.")
-        return "\n".join(f"  {line}" if line else "" for line in lines) + "\n"
+
+def greeting(level: SandboxLevel) -> str:
+    """Return what is said once the address answers, with a link while nobody owns the installation."""
+    lines = ["", f"Pullcord is at {settings.PUBLIC_URL}"]
+    token = create_owner_link()
+    if token is not None:
+        lines += [
+            "Nobody owns it yet. Open this link, it works once:",
+            f"{settings.PUBLIC_URL}/setup/{token}/",
+        ]
+    if level.name != "bubblewrap":
+        lines.append(f"Sandbox level none: {level.message}")
+    if os.geteuid() == 0:
+        lines.append(
+            "This runs as root, for whom the limits on agents' commands do not hold. "
+            "An ordinary user is safer."
+        )
+    lines.append("Ctrl-C stops it.")
+    return "\n".join(f"  {line}" if line else "" for line in lines) + "\n"
 
 
 def become_supervisor(plan: Plan, lock: int) -> None:

@@ -1,0 +1,120 @@
+"""Merges seen from outside: what lands where, and what is never touched."""
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.messages_api import MessagesApi
+from tests.messages_script import call, report
+from tests.product import Product, git, make_repository
+
+pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
+
+Parts = tuple[Product, MessagesApi]
+
+
+def reviewed(parts: Parts, project: str, title: str, path: str, text: str, **values: Any) -> str:
+    """Let a card write one file, and return it in review."""
+    product, api = parts
+    api.script(title, [call("write_file", path=path, content=text), report("done", title)])
+    ref: str = product.card(project, title, **values)["ref"]
+    product.queue(ref)
+    card = product.wait_for_card(ref, "review", "failed")
+    assert card["status"] == "review", card
+    return ref
+
+
+def merged(product: Product, ref: str) -> Any:
+    """Merge a card and return it, done or back in review."""
+    product.post(f"/cards/{ref}/merge")
+    return product.wait_for_card(ref, "done", "review")
+
+
+def test_a_clean_checkout_follows_the_merge(shared: Parts, tmp_path: Path) -> None:
+    product, _ = shared
+    folder = make_repository(tmp_path / "clean", bare=False)
+    product.project("CLEAN", folder)
+    card = merged(product, reviewed(shared, "CLEAN", "Into a clean one", "new.txt", "new\n"))
+    assert card["status"] == "done", card
+    assert (folder / "new.txt").read_text() == "new\n"
+    assert git("status", "--porcelain", folder=folder) == ""
+    assert git("log", "-1", "--format=%s", folder=folder) == "CLEAN-1: Into a clean one"
+
+
+def test_a_dirty_checkout_is_never_touched_and_the_card_says_what_to_do(
+    shared: Parts, tmp_path: Path
+) -> None:
+    product, _ = shared
+    folder = make_repository(tmp_path / "dirty", bare=False)
+    product.project("DIRTY", folder)
+    ref = reviewed(shared, "DIRTY", "Into a dirty one", "README.md", "# Changed\n")
+    (folder / "README.md").write_text("# Mine, unsaved\n")
+    before = git("rev-parse", "HEAD", folder=folder)
+    card = merged(product, ref)
+    assert card["status"] == "done", card
+    assert card["delivery"].startswith("Merged, but not delivered."), card
+    assert (folder / "README.md").read_text() == "# Mine, unsaved\n"
+    assert git("rev-parse", "HEAD", folder=folder) == before
+    # What the card says to do, does it.
+    git("checkout", "-q", "README.md", folder=folder)
+    command = shlex.split(card["delivery"].partition("run there: git ")[2])
+    git(*command, folder=folder)
+    assert (folder / "README.md").read_text() == "# Changed\n"
+
+
+def test_a_conflict_leads_back_to_review_and_names_the_files(shared: Parts, tmp_path: Path) -> None:
+    product, api = shared
+    origin = make_repository(tmp_path / "origin.git", {"a.txt": "one\n", "b.txt": "b\n"})
+    product.project("CLASH", origin)
+    first = reviewed(shared, "CLASH", "The first writer", "a.txt", "two\n")
+    second = reviewed(shared, "CLASH", "The second writer", "a.txt", "three\n")
+    assert merged(product, first)["status"] == "done"
+    card = merged(product, second)
+    assert card["status"] == "review"
+    assert "a.txt" in card["failure"]["message"]
+    assert "b.txt" not in card["failure"]["message"]
+    assert git("show", "main:a.txt", folder=origin) == "two"
+    # Sent back, an agent works on the new state, and then it merges.
+    api.script(
+        "Yours comes first",
+        [
+            call("read_file", path="a.txt"),
+            call("edit_file", path="a.txt", old="two", new="three"),
+            report("done", "On top of it."),
+        ],
+    )
+    product.post(f"/cards/{second}/send-back", comment="Yours comes first")
+    again = product.wait_for_card(second, "review", "failed")
+    assert again["status"] == "review", again
+    assert "two" in api.conversation("Yours comes first")[1].last_text
+    assert merged(product, second)["status"] == "done"
+    assert git("show", "main:a.txt", folder=origin) == "three"
+
+
+def test_work_is_tested_again_when_the_target_has_moved(shared: Parts, tmp_path: Path) -> None:
+    product, _ = shared
+    origin = make_repository(tmp_path / "origin.git")
+    product.project("MOVED", origin)
+    fine = reviewed(shared, "MOVED", "Fits all the same", "fine.txt", "x\n")
+    broken = reviewed(
+        shared, "MOVED", "Fits no more", "more.txt", "x\n", checks=["test ! -e pushed.txt"]
+    )
+    work = tmp_path / "person"
+    git("clone", "-q", str(origin), str(work), folder=tmp_path)
+    (work / "pushed.txt").write_text("by a person\n")
+    git("add", "-A", folder=work)
+    git("commit", "-q", "-m", "Push", folder=work)
+    git("push", "-q", "origin", "main", folder=work)
+    done = merged(product, fine)
+    assert done["status"] == "done", done
+    assert {"fine.txt", "pushed.txt"} <= set(
+        git("ls-tree", "--name-only", "main", folder=origin).split()
+    )
+    log = product.log_items(done["runs"][0]["id"])
+    assert any("Testing again" in item["data"].get("text", "") for item in log)
+    refused = merged(product, broken)
+    assert refused["status"] == "review"
+    assert "test ! -e pushed.txt" in refused["failure"]["message"]
+    assert "more.txt" not in git("ls-tree", "--name-only", "main", folder=origin)

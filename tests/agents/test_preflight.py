@@ -1,0 +1,150 @@
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.core.management import call_command
+
+from agents import preflight
+from agents.management.commands.up import greeting, socket_path, valkey_command
+from agents.preflight import Problem
+from agents.sandbox import SandboxLevel, probe
+from board.models import User
+
+
+@pytest.fixture
+def empty_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder that is the whole PATH; what was found out on the old one is forgotten."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+    probe.cache_clear()
+    yield folder
+    probe.cache_clear()
+
+
+def fake_git(folder: Path, version: str) -> None:
+    program = folder / "git"
+    program.write_text(f"#!/bin/sh\necho 'git version {version}'\n")
+    program.chmod(0o755)
+
+
+def test_an_old_git_is_refused_with_the_version_that_is_needed(empty_path: Path) -> None:
+    fake_git(empty_path, "2.30.1")
+    with pytest.raises(Problem, match=r"git version 2\.30\.1 is too old: .* needs git 2\.38"):
+        preflight.check_git()
+
+
+@pytest.mark.parametrize("version", ["2.38.0", "2.50.1 (Apple Git-155)", "3.0"])
+def test_a_git_that_is_new_enough_is_accepted(empty_path: Path, version: str) -> None:
+    fake_git(empty_path, version)
+    assert preflight.check_git() == version
+
+
+def test_a_missing_git_is_said(empty_path: Path) -> None:
+    with pytest.raises(Problem, match="git is not installed"):
+        preflight.check_git()
+
+
+def test_a_port_in_use_is_named_with_a_way_out() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        with pytest.raises(Problem, match=rf"127\.0\.0\.1:{port} cannot be used .* --port"):
+            preflight.check_port("127.0.0.1", port)
+    preflight.check_port("127.0.0.1", port)
+
+
+@pytest.mark.parametrize("port", [-1, 0, 65536])
+def test_a_number_that_is_no_port_is_refused(port: int) -> None:
+    with pytest.raises(Problem, match="is no port"):
+        preflight.check_port("127.0.0.1", port)
+
+
+def test_a_host_that_is_not_ours_is_refused() -> None:
+    with pytest.raises(Problem, match=r"192\.0\.2\.1:8400 cannot be used"):
+        preflight.check_port("192.0.2.1", 8400)
+
+
+def test_a_data_folder_has_one_user_at_a_time(tmp_path: Path) -> None:
+    lock = preflight.claim_data_folder(tmp_path)
+    with pytest.raises(Problem, match=f"Another Pullcord .process {os.getpid()}. uses"):
+        preflight.claim_data_folder(tmp_path)
+    lock.close()
+    preflight.claim_data_folder(tmp_path).close()
+
+
+def test_a_data_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(Problem, match=r"cannot be written .* --data"):
+        preflight.claim_data_folder(tmp_path / "file" / "data")
+
+
+@pytest.mark.parametrize(
+    ("cores", "memory", "slots"), [(1, 2, 2), (2, 4, 2), (4, 8, 3), (8, 16, 5), (64, 256, 5)]
+)
+def test_slots_are_suggested_by_cores_and_memory(cores: int, memory: float, slots: int) -> None:
+    assert preflight.suggest_slots(cores, memory) == slots
+
+
+def test_a_long_data_path_gets_a_short_socket_that_only_we_reach(tmp_path: Path) -> None:
+    long = tmp_path / ("x" * 100)
+    path = socket_path(long)
+    assert len(str(path)) <= preflight.LONGEST_SOCKET_PATH
+    assert path == socket_path(long)
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+    path.parent.rmdir()
+    assert socket_path(Path("/data")) == Path("/data/valkey.sock")
+
+
+def test_valkey_listens_on_a_socket_only() -> None:
+    command = valkey_command(Path("/data/valkey.sock"))
+    assert command[command.index("--port") + 1] == "0"
+    assert command[command.index("--unixsocketperm") + 1] == "700"
+
+
+@pytest.mark.django_db
+def test_the_doctor_finds_a_healthy_machine(capsys: pytest.CaptureFixture[str]) -> None:
+    call_command("doctor")
+    said = capsys.readouterr().out
+    for words in ("git 2.", "Sandbox: ", "Valkey: ", "Database: ", "agents at once suit this"):
+        assert words in said
+    assert "[BAD ]" not in said
+
+
+@pytest.mark.django_db
+def test_the_doctor_says_what_is_missing_and_fails(
+    empty_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        call_command("doctor")
+    assert ended.value.code == 1
+    said = capsys.readouterr().out
+    assert "[BAD ] git is not installed" in said
+    assert "[note] Sandbox: none. bubblewrap is not installed" in said
+
+
+@pytest.mark.django_db
+def test_the_greeting_says_at_which_level_commands_are_isolated_and_how_to_get_the_best(
+    empty_path: Path,
+) -> None:
+    assert "Sandbox level none: bubblewrap is not installed" in greeting(probe())
+    assert "apt install bubblewrap" in greeting(probe())
+    assert "Sandbox" not in greeting(SandboxLevel("bubblewrap", "Commands run in bubblewrap."))
+
+
+@pytest.mark.django_db
+def test_the_greeting_has_an_owner_link_until_there_is_an_owner(alice: User) -> None:
+    best = SandboxLevel("bubblewrap", "")
+    assert "/setup/" not in greeting(best)
+    User.objects.all().delete()
+    assert "/setup/" in greeting(best)
+
+
+@pytest.mark.django_db
+def test_root_is_told_that_another_user_is_safer(monkeypatch: pytest.MonkeyPatch) -> None:
+    best = SandboxLevel("bubblewrap", "")
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    assert "This runs as root" in greeting(best)
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    assert "root" not in greeting(best)
