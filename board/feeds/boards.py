@@ -7,7 +7,7 @@ from typing import Protocol
 
 from board import bus
 from board.feeds.doorbells import Doorbells, wait_for
-from board.feeds.readings import Ticks, read_board, redraw
+from board.feeds.readings import Ticks, read_board, read_present, redraw
 from board.feeds.threads import in_thread
 from board.live import frame
 from board.models import Project
@@ -50,7 +50,7 @@ class BoardFeed:
         self._advanced = asyncio.Condition()
         self._ticks: Ticks = {}
         self._notices = ""  # the frame with the notices as they are
-        self._notices_at = self._sent_at = 0.0
+        self._present_at = self._notices_at = self._sent_at = 0.0
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -111,9 +111,7 @@ class BoardFeed:
             self._doorbells.unlisten(group, bell)
 
     async def _step(self, *, rang: bool) -> None:
-        now = asyncio.get_running_loop().time()
-        with_notices = now - self._notices_at > (POLL_SECONDS if rang else NOTICES_SECONDS)
-        reading = await in_thread(read_board)(self.project_id, self.seq, with_notices=with_notices)
+        reading = await in_thread(read_board)(self.project_id, self.seq)
         self._check_rights(reading.members)
         if reading.members and reading.epoch != self.epoch:
             self.epoch = reading.epoch
@@ -122,12 +120,27 @@ class BoardFeed:
             self._tell(reading.frame)
         if reading.has_questions:
             self._on_question.set()
-        if with_notices:
-            self._notices_at = now
-            self._tell_notices(reading.notices)
-        await self._tell_ticks(reading.ticks)
         await self._advance(reading.seq)
-        if now - self._sent_at > HEARTBEAT_SECONDS:
+        if reading.members:
+            await self._tell_the_present(rang=rang)
+
+    async def _tell_the_present(self, *, rang: bool) -> None:
+        """Send what is no event, at most once a second: an event must not wait for it."""
+        now = asyncio.get_running_loop().time()
+        if now - self._present_at >= POLL_SECONDS:
+            self._present_at = now
+            with_notices = now - self._notices_at >= (POLL_SECONDS if rang else NOTICES_SECONDS)
+            ticks, notices, members = await in_thread(read_present)(
+                self.project_id, with_notices=with_notices
+            )
+            self._check_rights(members)
+            await self._tell_ticks(ticks)
+            if with_notices:
+                self._notices_at = now
+            if notices and notices != self._notices:
+                self._notices = notices
+                self._tell(notices)
+        if now - self._sent_at >= HEARTBEAT_SECONDS:
             self._sent_at = now
             self.beat()
 
@@ -146,12 +159,6 @@ class BoardFeed:
             self.seq = seq
             async with self._advanced:
                 self._advanced.notify_all()
-
-    def _tell_notices(self, html: str) -> None:
-        text = frame("now", ops=[{"op": "notices", "html": html}])
-        if text != self._notices:
-            self._notices = text
-            self._tell(text)
 
     async def _tell_ticks(self, ticks: Ticks) -> None:
         known, self._ticks = self._ticks, ticks

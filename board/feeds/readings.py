@@ -4,7 +4,7 @@ Who may see it is read last, after all that is sent: nobody gets a card that the
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Count, Q
@@ -36,29 +36,26 @@ class BoardReading:
     members: Mapping[int, Role]  # empty when the project is archived or gone
     frame: str = ""  # "" if nothing happened
     has_questions: bool = False  # whether a question was asked or answered
-    notices: str = ""
-    ticks: Ticks = field(default_factory=dict)
 
 
-def read_board(project_id: int, after: int, *, with_notices: bool = False) -> BoardReading:
-    """Return what happened on the board after `after`, and how things stand now."""
+def read_board(project_id: int, after: int) -> BoardReading:
+    """Return what happened on the board after `after`."""
     project = Project.objects.filter(pk=project_id, archived_at__isnull=True).first()
     if project is None:
         return BoardReading(seq=after, epoch=0, members={})
     text, has_questions = "", False
     if project.seq > after:
         text, has_questions = _catch_up(project, after)
-    notices = fragments.render_notices(project) if with_notices else ""
-    ticks = read_ticks(project_id)
-    return BoardReading(
-        seq=project.seq,
-        epoch=project.epoch,
-        members=members_of(project_id),
-        frame=text,
-        has_questions=has_questions,
-        notices=notices,
-        ticks=ticks,
-    )
+    return BoardReading(project.seq, project.epoch, members_of(project_id), text, has_questions)
+
+
+def read_present(project_id: int, *, with_notices: bool) -> tuple[Ticks, str, Mapping[int, Role]]:
+    """Return what is no event: what the runs do, the frame with the notices, and who may know."""
+    ticks, text = read_ticks(project_id), ""
+    if with_notices:
+        html = fragments.render_notices(Project.objects.get(pk=project_id))
+        text = frame("now", ops=[{"op": "notices", "html": html}])
+    return ticks, text, members_of(project_id)
 
 
 def catch_up(project_id: int, *, epoch: int, after: int, user_id: int) -> tuple[str, Role | None]:
