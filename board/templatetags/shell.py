@@ -1,5 +1,6 @@
 """Tags of the pages around the board: the drawings of the cord and the large faces."""
 
+import re
 import unicodedata
 
 from django import template
@@ -10,6 +11,8 @@ from django.utils.safestring import SafeString, mark_safe
 from board.models import User
 
 register = template.Library()
+
+USERINFO = re.compile(r"(?<=://)[^/@\s]+(?=@)")  # user:password before the host of a URL
 
 # Controls, formats (direction, joiners, tags), private and unknown characters, unusual spaces and line ends.
 UNSEEN = {"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"}
@@ -36,6 +39,12 @@ def portrait(user: User) -> SafeString:
     return format_html(
         '<span class="face face--l hue-{}" aria-hidden="true">{}</span>', user.hue, user.initials
     )
+
+
+@register.filter
+def address(repository: str) -> str:
+    """Return a repository's address as people may see it: without a user name or a token in it."""
+    return USERINFO.sub("…", repository)
 
 
 @register.filter

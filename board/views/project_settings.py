@@ -11,6 +11,7 @@ from board.errors import BoardError
 from board.forms import ColumnForm, FetchForm, NewColumnForm, ProjectSettingsForm
 from board.models import Column, Project, User
 from board.states import ROLE_ORDER, ErrandKind, ErrandStatus, Lane, Role
+from board.templatetags.shell import address
 from board.views.people import person
 
 NO_COMMITS = "no_commits"  # the code of a fetch that found a repository without any commit
@@ -125,7 +126,7 @@ def _page(
         "form": main,
         "columns": list(zip(project.columns.all(), columns, strict=True)),
         "new_column": new_column or NewColumnForm(prefix="new"),
-        "fetch_form": FetchForm(initial={"repository": project.repository}),
+        "fetch_form": FetchForm(initial={"repository": address(project.repository)}),
         "no_commits": failed and errand is not None and errand.options.get("code") == NO_COMMITS,
     }
     return render(request, "projects/settings.html", context, status=422 if refused else 200)

@@ -19,6 +19,7 @@ from board.errors import BoardError
 from board.forms import FetchForm, ProjectForm
 from board.models import Card, Membership, Project, Run, Usage, User
 from board.states import HELD, ApprovalStatus, CardStatus, Role
+from board.templatetags.shell import address
 from board.views.people import person
 
 FACES = 5  # people shown in a row before a number says how many more
@@ -87,10 +88,13 @@ def fetch(request: HttpRequest, key: str) -> HttpResponse:
     project = get_project(user, key, role=Role.MAINTAINER)
     form = FetchForm(request.POST)
     form.is_valid()
+    repository = form.cleaned_data.get("repository", "")
+    if repository == address(project.repository):
+        repository = ""  # as it was shown, perhaps without its token: unchanged
     projects.fetch_again(
         project,
         by=user,
-        repository=form.cleaned_data.get("repository", ""),
+        repository=repository,
         create_first_commit=form.cleaned_data.get("create_first_commit", False),
     )
     return redirect(f"/p/{project.key}/")

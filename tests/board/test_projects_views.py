@@ -152,6 +152,22 @@ def test_a_failed_fetch_is_tried_again_from_a_corrected_address(
     assert (project.repository, project.state) == ("/right", ProjectState.FETCHING)
 
 
+def test_a_token_in_an_address_is_never_shown_and_survives_a_new_fetch(
+    as_alice: Client, alice: User
+):
+    secret = "https://ann:ghp_0123456789@git.example.org/x.git"
+    project = projects.create_project(by=alice, key="NEW", name="New", repository=secret)
+    Errand.objects.update(status=ErrandStatus.FAILED)
+    Project.objects.update(state=ProjectState.ERROR)
+    for path in ("/", "/p/NEW/settings/"):
+        page = as_alice.get(path).content.decode()
+        assert "https://…@git.example.org/x.git" in page
+        assert "ghp_" not in page
+    as_alice.post("/p/NEW/fetch/", {"repository": "https://…@git.example.org/x.git"})
+    project.refresh_from_db()
+    assert project.repository == secret
+
+
 def test_an_empty_repository_is_offered_a_first_commit(
     as_alice: Client, alice: User, worker: Worker
 ):
