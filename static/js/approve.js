@@ -5,6 +5,10 @@ async function answer(button) {
   const { approval, answer: verdict } = button.dataset;
   const buttons = document.querySelectorAll(`[data-approval="${approval}"]`);
   if (button.getAttribute("aria-disabled")) return;
+  if (["stale", "signed-out", "revoked"].includes(document.documentElement.dataset.live)) {
+    toast("This board is not live, so an answer may come too late. Wait until it is, or reload.", "error");
+    return;
+  }
   buttons.forEach((other) => other.setAttribute("aria-disabled", "true"));
   const { ok, status, body } = await post(`/approvals/${approval}/decide/`, { verdict, scope: "once" });
   if (ok) {
