@@ -159,7 +159,10 @@ def fail_run(
     active_seconds: float,
     **outcome: Any,
 ) -> None:
-    """End a run that failed, and with it the card. `outcome` may hold evidence, changes, head_sha, summary, remaining."""
+    """End a run that failed, and with it the card.
+
+    `outcome` may hold evidence, changes, head_sha, summary, remaining.
+    """
     with transaction.atomic():
         card, run = lock_run(run_id, fence, with_dependents=True)
         transition(

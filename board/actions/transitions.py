@@ -51,7 +51,7 @@ def transition(
     noun = NOUNS[model]
     if to not in TABLES[model][_member(model, row.status)]:
         raise TransitionError(f"This {noun} is {row.status}; it cannot become {to}.")
-    rows = model._base_manager.filter(pk=row.pk, status=row.status)
+    rows = cast("Any", model).objects.filter(pk=row.pk, status=row.status)
     if holding is not None:
         rows = rows.filter(fence=holding)
     if model is Card:
@@ -63,6 +63,11 @@ def transition(
             f"Someone else changed this {noun} a moment ago. Reload and look again."
         )
     row.status = to
+    _show(row, changes)
+
+
+def _show(row: Model, changes: Mapping[str, Any]) -> None:
+    """Give `row` the values that were written; those that the database computed are read back."""
     computed = [
         name for name, value in changes.items() if isinstance(value, Expression | Combinable)
     ]

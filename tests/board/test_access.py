@@ -126,4 +126,6 @@ def test_fetching_brings_what_is_shown_with_it(things, alice, kind):
                 assert found.card.ref == "BIL-1"
             case "approval":
                 assert (found.run.card.ref, found.step.status) == ("BIL-1", "pending")
+            case _:
+                assert found.key == "BIL"
     assert len(more) == 0

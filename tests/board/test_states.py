@@ -1,6 +1,7 @@
 """The tables of what may follow what, and the one door through which a status changes."""
 
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from board.errors import LeaseLost, TransitionError
 from board.models import Approval, Card, Errand, Run, Step
 from board.states import LANE_OF, ApprovalStatus, CardStatus, ErrandStatus, RunStatus, StepStatus
 
-STATUSES = {
+STATUSES: dict[Any, Any] = {
     Card: CardStatus, Run: RunStatus, Approval: ApprovalStatus, Step: StepStatus, Errand: ErrandStatus,
 }  # fmt: skip
 STEPS = [

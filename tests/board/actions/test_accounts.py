@@ -1,6 +1,7 @@
 """People and their keys: the first owner, tokens, looks, the model's credential."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db.models.functions import Now
@@ -14,8 +15,12 @@ pytestmark = pytest.mark.django_db
 PERSON = {"email": "Ann@Example.org", "name": "Ann", "password": "a long enough password"}
 
 
+def owner_link() -> Any:
+    return accounts.create_owner_link()
+
+
 def test_the_newest_owner_link_works_once(db):
-    old, new = accounts.create_owner_link(), accounts.create_owner_link()
+    old, new = owner_link(), owner_link()
     assert accounts.find_owner_link(old) is None
     assert new not in OwnerLink.objects.get().token_hash
     owner = accounts.claim_ownership(new, **PERSON)
@@ -26,7 +31,7 @@ def test_the_newest_owner_link_works_once(db):
 
 
 def test_a_refused_owner_has_not_used_the_link(db):
-    token = accounts.create_owner_link()
+    token = owner_link()
     with pytest.raises(ValidationError) as caught:
         accounts.claim_ownership(token, email="no", name=" ", password="short")
     assert set(caught.value.fields) == {"email", "name", "password"}
@@ -35,7 +40,7 @@ def test_a_refused_owner_has_not_used_the_link(db):
 
 @pytest.mark.django_db(transaction=True)
 def test_of_two_people_with_the_link_one_is_the_owner():
-    token = accounts.create_owner_link()
+    token = owner_link()
     answers = at_once(
         *[
             lambda email=email: accounts.claim_ownership(token, **PERSON | {"email": email})
@@ -67,12 +72,13 @@ def test_a_token_opens_until_it_is_revoked(alice, bob):
 def test_the_last_use_of_a_token_is_kept_to_the_minute(alice):
     token = accounts.create_token(alice, name="CI")
     accounts.use_token(token)
-    first = ApiToken.objects.get().last_used_at
+    first: Any = ApiToken.objects.get().last_used_at
     accounts.use_token(token)
     assert ApiToken.objects.get().last_used_at == first
     ApiToken.objects.update(last_used_at=Now() - timedelta(minutes=2))
     accounts.use_token(token)
-    assert ApiToken.objects.get().last_used_at >= first
+    last: Any = ApiToken.objects.get().last_used_at
+    assert last >= first
 
 
 def test_looks_are_the_offered_ones(alice):
@@ -87,7 +93,7 @@ def test_the_credential_is_stored_encrypted_and_one_replaces_another(alice, sett
     assert credentials.model_access() is None
     for key in ("sk-ant-first-key", "sk-ant-second-key"):
         credentials.set_credential(by=alice, api_key=f" {key} ", base_url="https://m.example/")
-    access = credentials.model_access()
+    access: Any = credentials.model_access()
     assert (access.api_key, access.base_url, access.source) == (
         "sk-ant-second-key", "https://m.example", "database",
     )  # fmt: skip
@@ -96,7 +102,8 @@ def test_the_credential_is_stored_encrypted_and_one_replaces_another(alice, sett
     settings.SECRET_KEY = "another key"
     assert credentials.model_access() is None
     settings.ANTHROPIC_API_KEY = "sk-from-environment"
-    assert credentials.model_access().source == "environment"
+    access = credentials.model_access()
+    assert access.source == "environment"
     credentials.remove_credential()
     assert not Credential.objects.exists()
 

@@ -1,5 +1,7 @@
 """The cord: who may answer, whose answer counts, what may be edited, and that the call runs once."""
 
+from typing import Any
+
 import pytest
 
 from board.actions import approvals
@@ -26,6 +28,10 @@ def question(call="call-1", **call_input):
         effects=[{"argv": ["rm"]}],
         sandbox="bubblewrap",
     )
+
+
+def claim(worker) -> Any:
+    return claim_next(worker.pk, agent="agent-1", with_credential=True)
 
 
 def ask(run, **options):
@@ -70,7 +76,7 @@ def test_an_approval_makes_the_run_ready_and_its_call_runs_once(running, bob, wo
     event = Event.objects.latest("seq")
     assert (event.kind, event.actor, event.op_id) == ("ApprovalDecided", "Bob", "op-1")
     assert event.payload["status"] == "approved"
-    taken = claim_next(worker.pk, agent="agent-1", with_credential=True)
+    taken = claim(worker)
     resume_step(running.pk, taken.fence, seq=approval.step.seq)
     with pytest.raises(TransitionError, match="no approval"):
         resume_step(running.pk, taken.fence, seq=approval.step.seq)
@@ -80,7 +86,7 @@ def test_a_denial_is_kept_with_its_reason_and_its_call_never_runs(running, bob, 
     approval = ask(running)
     answer(approval, bob, approve=False, scope=ApprovalScope.ALWAYS, comment="Not that folder.")
     assert (approval.status, approval.scope, approval.comment) == ("denied", "", "Not that folder.")
-    taken = claim_next(worker.pk, agent="agent-1", with_credential=True)
+    taken = claim(worker)
     with pytest.raises(TransitionError):
         resume_step(running.pk, taken.fence, seq=approval.step.seq)
     assert not PolicyVersion.objects.exists()
@@ -189,7 +195,7 @@ def test_approving_for_ever_writes_one_rule_for_exactly_this_call(running, alice
     scripts = {"make.sh": "f" * 64}
     rule = {"tier": "allow", "tool": "bash", "input": approval.input, "scripts": scripts}
     assert (policy.version, policy.rules, policy.author) == (1, [rule], alice)
-    taken = claim_next(worker.pk, agent="agent-1", with_credential=True)
+    taken = claim(worker)
     Step.objects.update(status="done")
     again = request_approval(running.pk, taken.fence, question(), seq=None, active_seconds=0)
     answer(again, alice, role=Role.OWNER, scope=ApprovalScope.ALWAYS)
@@ -224,7 +230,7 @@ def test_a_run_with_two_questions_is_ready_after_the_second_answer(running, bob)
 def test_a_call_that_changed_after_its_approval_is_asked_about_again(running, bob, worker):
     first = ask(running)
     answer(first, bob)
-    taken = claim_next(worker.pk, agent="agent-1", with_credential=True)
+    taken = claim(worker)
     second = request_approval(
         running.pk, taken.fence, question(), seq=first.step.seq, active_seconds=0
     )
@@ -232,7 +238,7 @@ def test_a_call_that_changed_after_its_approval_is_asked_about_again(running, bo
     with pytest.raises(AlreadyDecided):
         answer(first, bob)
     answer(second, bob)
-    again = claim_next(worker.pk, agent="agent-1", with_credential=True)
+    again = claim(worker)
     resume_step(running.pk, again.fence, seq=first.step.seq)
 
 

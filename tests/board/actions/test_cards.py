@@ -7,7 +7,7 @@ from board.actions.cancels import cancel_card
 from board.actions.claims import claim_next
 from board.errors import TransitionError, ValidationError
 from board.models import Card, Column, Comment, Event, Run
-from board.states import CARD_TRANSITIONS, LANE_OF, CardStatus
+from board.states import CARD_TRANSITIONS, LANE_OF, CardStatus, FailureKind
 from tests.races import at_once
 
 pytestmark = pytest.mark.django_db
@@ -127,7 +127,7 @@ def test_only_a_card_of_the_backlog_is_queued_and_not_one_that_is(new_card, alic
 
 @pytest.mark.parametrize("status", list(C))
 def test_what_goes_back_to_the_backlog(new_card, alice, status):
-    card = put(new_card(), status, failure="broken", failure_kind="loop")
+    card = put(new_card(), status, failure="broken", failure_kind=FailureKind.LOOP)
     if C.BACKLOG in CARD_TRANSITIONS[status]:
         cards.unqueue_card(card, by=alice)
         card.refresh_from_db()
@@ -145,7 +145,7 @@ def test_only_a_failed_card_is_retried_and_not_one_that_is(new_card, alice, stat
 
 
 def test_a_retry_clears_the_failure(new_card, alice):
-    card = put(new_card(), C.FAILED, failure="broken", failure_kind="loop", attempts=1)
+    card = put(new_card(), C.FAILED, failure="broken", failure_kind=FailureKind.LOOP, attempts=1)
     cards.retry_card(card, by=alice)
     card.refresh_from_db()
     assert (card.status, card.failure, card.failure_kind) == ("queued", "", "")
@@ -252,7 +252,9 @@ def test_a_full_column_never_keeps_a_card_from_failing_or_being_cancelled(new_ca
     put(new_card(), C.REVIEW)
     put(new_card(), C.DONE)
     other = new_card()
-    runs.fail_run(running.pk, running.fence, kind="loop", message="Stuck.", active_seconds=0)
+    runs.fail_run(
+        running.pk, running.fence, kind=FailureKind.LOOP, message="Stuck.", active_seconds=0
+    )
     cancel_card(other, by=alice)
     assert Card.objects.get(pk=running.card_id).status == C.FAILED
     assert Card.objects.get(pk=other.pk).status == C.CANCELLED

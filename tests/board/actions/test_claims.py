@@ -2,6 +2,7 @@
 
 from collections import Counter
 from datetime import timedelta
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -16,7 +17,7 @@ from tests.races import at_once
 pytestmark = pytest.mark.django_db
 
 
-def claim(worker=None, **options):
+def claim(worker=None, **options) -> Any:
     options.setdefault("with_credential", True)
     return claim_next(worker.pk if worker else uuid4(), agent="agent-1", **options)
 

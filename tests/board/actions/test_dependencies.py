@@ -1,5 +1,8 @@
 """What cards need: counting, cycles, the diamond, failures that spread and are taken back."""
 
+from functools import partial
+from typing import Any
+
 import pytest
 
 from board.actions import cards
@@ -22,7 +25,7 @@ def statuses():
     return list(Card.objects.order_by("number").values_list("status", "unmet"))
 
 
-def claim(worker):
+def claim(worker) -> Any:
     return claim_next(worker.pk, agent="agent-1", with_credential=True)
 
 
@@ -35,7 +38,7 @@ def work(worker, claimed, alice):
     )  # fmt: skip
     card = Run.objects.get(pk=claimed.run_id).card
     request_merge(card, by=alice)
-    errand = claim_errand(worker.pk)
+    errand: Any = claim_errand(worker.pk)
     finish_merge(errand, fence=errand.fence, sha="b" * 40, delivery="Merged.", by=Actor.PULLCORD)
     return card
 
@@ -149,14 +152,7 @@ def test_two_links_that_close_a_circle_together_are_not_both_made(new_card, alic
 def test_a_link_made_while_what_it_needs_becomes_done_is_counted_right(new_card, alice):
     for _ in range(5):
         a, b = new_card("a"), new_card("b")
-        at_once(
-            lambda a=a: cards.finish_by_hand(
-                Card.objects.select_related("project").get(pk=a.pk), by=alice, to=CardStatus.DONE
-            ),
-            lambda a=a, b=b: set_dependencies(
-                Card.objects.select_related("project").get(pk=b.pk), [a], by=alice
-            ),
-        )
+        at_once(partial(finish, a.pk, alice), partial(link, b.pk, [a], alice))
         b.refresh_from_db()
         assert (b.unmet, count_unmet(b)) == (0, 0)
 
@@ -171,16 +167,27 @@ def test_failures_and_links_against_the_order_of_ids_do_not_lock_each_other_out(
         set_dependencies(early, [late], by=alice)
         cards.queue_card(late, by=alice)
         cards.queue_card(early, by=alice)
-        claimed = claim(worker)
         answers = at_once(
-            lambda claimed=claimed: fail_run(
-                claimed.run_id, claimed.fence,
-                kind=FailureKind.LOOP, message="Stuck.", active_seconds=0,
-            ),
-            lambda early=early, late=late, other=other: set_dependencies(
-                Card.objects.get(pk=early.pk), [late, other], by=alice
-            ),
-        )  # fmt: skip
+            partial(fail, claim(worker)), partial(link, early.pk, [late, other], alice)
+        )
         assert answers == [None, None]
         early.refresh_from_db()
         assert (early.status, early.unmet) == ("failed", 2)
+
+
+def load(pk):
+    return Card.objects.select_related("project").get(pk=pk)
+
+
+def finish(pk, by):
+    cards.finish_by_hand(load(pk), by=by, to=CardStatus.DONE)
+
+
+def link(pk, needs, by):
+    set_dependencies(load(pk), needs, by=by)
+
+
+def fail(claimed):
+    fail_run(
+        claimed.run_id, claimed.fence, kind=FailureKind.LOOP, message="Stuck.", active_seconds=0
+    )

@@ -1,6 +1,7 @@
 """Errands: fetches and merges, claimed once, fenced, taken from dead workers."""
 
 from datetime import timedelta
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -30,6 +31,10 @@ def reviewed(running):
     return Card.objects.select_related("project", "column", "run").get(pk=running.card_id)
 
 
+def claim(worker) -> Any:
+    return claim_errand(worker.pk)
+
+
 def expire(errand):
     Errand.objects.filter(pk=errand.pk).update(lease_until=Now() - timedelta(seconds=1))
 
@@ -38,7 +43,7 @@ def test_a_merge_is_asked_for_and_done(reviewed, new_card, bob, worker):
     waiting = new_card(depends_on=[reviewed])
     request_merge(reviewed, by=bob)
     assert (reviewed.status, Event.objects.latest("seq").kind) == ("merging", "MergeRequested")
-    errand = claim_errand(worker.pk)
+    errand = claim(worker)
     assert (errand.kind, errand.card, errand.requested_by, errand.fence) == (
         "merge",
         reviewed,
@@ -65,7 +70,7 @@ def test_a_merge_is_asked_for_and_done(reviewed, new_card, bob, worker):
 
 def test_a_conflict_brings_the_card_back_with_the_files(reviewed, alice, worker):
     request_merge(reviewed, by=alice)
-    errand = claim_errand(worker.pk)
+    errand = claim(worker)
     refuse_merge(errand, fence=1, reason="a.py conflicts.", files=["a.py"], by=Actor.PULLCORD)
     reviewed.refresh_from_db()
     assert (reviewed.status, reviewed.failure) == ("review", "a.py conflicts.")
@@ -88,16 +93,16 @@ def test_only_an_agents_reviewed_work_is_merged(new_card, running, alice):
 def test_errands_of_one_project_are_done_one_after_another(reviewed, project, alice, worker):
     request_merge(reviewed, by=alice)
     projects.fetch_again(project, by=alice)
-    first = claim_errand(worker.pk)
+    first = claim(worker)
     assert first.kind == "merge"
-    assert claim_errand(worker.pk) is None
+    assert claim(worker) is None
     finish_merge(first, fence=1, sha="b" * 40, delivery="", by=Actor.PULLCORD)
-    assert claim_errand(worker.pk).kind == "fetch"
+    assert claim(worker).kind == "fetch"
 
 
 def test_a_lost_errand_is_tried_again_and_then_given_up(reviewed, alice, worker):
     request_merge(reviewed, by=alice)
-    first = claim_errand(worker.pk)
+    first = claim(worker)
     for _ in range(MAX_LOSSES - 1):
         expire(first)
         assert reap_errands() == 1
@@ -118,7 +123,7 @@ def test_a_lost_errand_is_tried_again_and_then_given_up(reviewed, alice, worker)
 def test_a_lost_fetch_is_reported_on_the_project(alice, worker, db):
     projects.create_project(by=alice, key="NEW", name="New", repository="/nowhere")
     for _ in range(MAX_LOSSES):
-        expire(claim_errand(worker.pk))
+        expire(claim(worker))
         reap_errands()
     project = Project.objects.get()
     assert project.state == "error"
@@ -127,7 +132,7 @@ def test_a_lost_fetch_is_reported_on_the_project(alice, worker, db):
 
 def test_a_heartbeat_keeps_an_errand(reviewed, alice, worker):
     request_merge(reviewed, by=alice)
-    errand = claim_errand(worker.pk)
+    errand = claim(worker)
     expire(errand)
     heart = beat(worker.pk, runs=[], errands=[errand.pk], busy=0, lag_ms=0)
     assert heart.held_errands == {errand.pk}
@@ -158,7 +163,7 @@ def test_of_two_people_who_merge_one_is_first(reviewed, alice, bob):
 @pytest.mark.django_db(transaction=True)
 def test_a_merge_that_ends_while_it_is_reaped_has_one_outcome(reviewed, alice, worker):
     request_merge(reviewed, by=alice)
-    errand = claim_errand(worker.pk)
+    errand = claim(worker)
     expire(errand)
     Errand.objects.filter(pk=errand.pk).update(losses=MAX_LOSSES - 1)
     at_once(

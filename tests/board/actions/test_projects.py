@@ -1,6 +1,7 @@
 """Projects: made, fetched, changed, shared, put away."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db.models.functions import Now
@@ -18,6 +19,10 @@ pytestmark = pytest.mark.django_db
 def create(by, key="NEW", **values):
     values.setdefault("repository", "/nowhere")
     return projects.create_project(by=by, key=key, name="New", **values)
+
+
+def claim(worker) -> Any:
+    return claim_errand(worker.pk)
 
 
 def last_event(project):
@@ -70,7 +75,7 @@ def test_of_two_people_who_take_a_key_one_gets_it(alice, bob):
 
 def test_a_fetch_shows_its_progress_and_is_done(alice, worker):
     project = create(alice)
-    errand = claim_errand(worker.pk)
+    errand = claim(worker)
     projects.note_fetch_progress(project.pk, percent=40, message="Receiving objects")
     project.refresh_from_db()
     assert (project.progress, project.message) == (40, "Receiving objects")
@@ -87,7 +92,7 @@ def test_a_fetch_that_fails_says_why_and_is_tried_again_elsewhere(alice, worker)
     project = create(alice)
     with pytest.raises(TransitionError, match="already"):
         projects.fetch_again(project, by=alice)
-    errand = claim_errand(worker.pk)
+    errand = claim(worker)
     with pytest.raises(LeaseLost):
         projects.fail_fetch(errand, fence=errand.fence + 1, message="x")
     projects.fail_fetch(errand, fence=errand.fence, message="No such folder.", code="missing")
@@ -136,7 +141,7 @@ def test_columns_added_while_cards_move_lock_nobody_out(project, new_card, alice
     def move():
         for lane in (Lane.QUEUED, Lane.BACKLOG) * 3:
             card = Card.objects.select_related("project", "column", "run").get()
-            move_card(card, by=alice, place=Place(Column.objects.filter(lane=lane).first()))
+            move_card(card, by=alice, place=Place(Column.objects.filter(lane=lane)[0]))
 
     def add():
         for number in range(4):

@@ -1,6 +1,7 @@
 """The life of a run: fences, leases, the reaper, waiting, ending, cancelling."""
 
 from datetime import timedelta
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -19,7 +20,16 @@ from tests.races import at_once
 
 pytestmark = pytest.mark.django_db
 
-OUTCOME = {"head_sha": "a" * 40, "summary": "Done.", "evidence": [], "changes": {"files": 1}}
+OUTCOME: dict[str, Any] = {
+    "head_sha": "a" * 40,
+    "summary": "Done.",
+    "evidence": [],
+    "changes": {"files": 1},
+}
+
+
+def claim(worker, agent="agent-1") -> Any:
+    return claim_next(worker.pk, agent=agent, with_credential=True)
 
 
 def expire(run):
@@ -125,17 +135,17 @@ WRITES = {
 def test_a_worker_whose_lease_was_taken_writes_nothing_by(running, worker, write):
     expire(running)
     assert runs.reap_runs() == 1
-    before = Run.objects.values().get()
+    before: dict[str, Any] = dict(Run.objects.values().get())
     events = Event.objects.count()
     with pytest.raises(LeaseLost):
         WRITES[write](running.pk, running.fence)
-    taken = claim_next(worker.pk, agent="agent-2", with_credential=True)
+    taken = claim(worker, agent="agent-2")
     assert taken.fence == running.fence + 2
     with pytest.raises(LeaseLost):
         WRITES[write](running.pk, running.fence)
-    after = Run.objects.values().get()
+    after: dict[str, Any] = dict(Run.objects.values().get())
     same = ("branch", "activity", "log_seq", "summary", "failure", "ended_at")
-    assert {name: after[name] for name in same} == {name: before[name] for name in same}
+    assert [after[name] for name in same] == [before[name] for name in same]
     assert Event.objects.count() == events + 1  # the new claim's
     assert not LogItem.objects.exists()
 
@@ -200,7 +210,7 @@ def test_a_run_at_work_is_told_to_stop_and_then_its_card_is_cancelled(running, b
 
 def test_a_failure_after_the_wish_to_cancel_cancels_the_card(running, bob):
     cancel_card(running.card, by=bob)
-    runs.fail_run(running.pk, running.fence, kind="loop", message="x", active_seconds=0)
+    runs.fail_run(running.pk, running.fence, kind=FailureKind.LOOP, message="x", active_seconds=0)
     assert Card.objects.get().status == CardStatus.CANCELLED
 
 
@@ -236,7 +246,7 @@ def test_a_run_ends_once_when_it_finishes_fails_and_is_reaped_at_the_same_moment
     at_once(
         lambda: runs.finish_run(running.pk, running.fence, active_seconds=0, **OUTCOME),
         lambda: runs.fail_run(
-            running.pk, running.fence, kind="loop", message="x", active_seconds=0
+            running.pk, running.fence, kind=FailureKind.LOOP, message="x", active_seconds=0
         ),
         runs.reap_runs,
         runs.reap_runs,
@@ -302,6 +312,6 @@ def test_questions_of_a_run_that_fails_are_over(running, worker):
     Run.objects.filter(pk=running.pk).update(
         status=RunStatus.RUNNING, worker=worker.pk, lease_until=Now() + timedelta(seconds=60)
     )
-    runs.fail_run(running.pk, running.fence, kind="loop", message="x", active_seconds=0)
+    runs.fail_run(running.pk, running.fence, kind=FailureKind.LOOP, message="x", active_seconds=0)
     approval.refresh_from_db()
     assert approval.status == ApprovalStatus.CANCELLED

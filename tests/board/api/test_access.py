@@ -6,6 +6,7 @@ from board.actions import cards, projects, runs
 from board.actions.approvals import Question, request_approval
 from board.api.site import api as ninja
 from board.models import Card, Run
+from board.states import FailureKind
 
 pytestmark = pytest.mark.django_db
 
@@ -63,7 +64,9 @@ def prepare(running, state, *, new_card, alice):
             cards.queue_card(card, by=alice)
             return card.ref, 0
         case "failed":
-            runs.fail_run(running.pk, running.fence, kind="loop", message="x", active_seconds=0)
+            runs.fail_run(
+                running.pk, running.fence, kind=FailureKind.LOOP, message="x", active_seconds=0
+            )
         case "reviewed":
             runs.finish_run(
                 running.pk, running.fence,
@@ -75,6 +78,8 @@ def prepare(running, state, *, new_card, alice):
                 running.pk, running.fence, question, seq=None, active_seconds=0
             )
             return running.card.ref, approval.pk
+        case _:
+            pass
     return running.card.ref, 0
 
 

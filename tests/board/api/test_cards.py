@@ -4,6 +4,7 @@ import pytest
 
 from board.actions import cards, runs
 from board.models import Card, Column, Comment, Errand
+from board.states import CardStatus, FailureKind
 
 pytestmark = pytest.mark.django_db
 
@@ -96,7 +97,11 @@ def test_the_way_of_a_card_through_review_and_merge(api, running):
 
 def test_a_failed_card_says_why_and_is_retried(api, running):
     runs.fail_run(
-        running.pk, running.fence, kind="verification", message="make: exit 2", active_seconds=0
+        running.pk,
+        running.fence,
+        kind=FailureKind.VERIFICATION,
+        message="make: exit 2",
+        active_seconds=0,
     )
     failed = api.get("/cards/BIL-1")
     assert failed["failure"] == {"kind": "verification", "message": "make: exit 2"}
@@ -184,5 +189,5 @@ def test_one_card_takes_a_constant_number_of_queries(
     api.get(f"/cards/{card.ref}")
     with django_assert_max_num_queries(7):
         assert len(api.get(f"/cards/{card.ref}")["blocked_by"]) == 10
-    cards.finish_by_hand(needs[0], by=alice, to="done")
+    cards.finish_by_hand(needs[0], by=alice, to=CardStatus.DONE)
     assert len(api.get(f"/cards/{card.ref}")["blocked_by"]) == 9

@@ -1,5 +1,7 @@
 """Projects by the API."""
 
+from typing import Any
+
 import pytest
 
 from board.actions import errands, projects
@@ -22,14 +24,14 @@ def test_a_project_is_added_and_fetched(api, worker):
     assert [column["lane"] for column in made["columns"]] == [
         "backlog", "queued", "running", "review", "merging", "done",
     ]  # fmt: skip
-    errand = errands.claim_errand(worker.pk)
+    errand: Any = errands.claim_errand(worker.pk)
     projects.finish_fetch(errand, fence=errand.fence, target_branch="main")
     assert api.get("/projects/bil")["state"] == "ready"
 
 
 def test_a_project_that_cannot_be_fetched_says_why(api, worker):
     api.post("/projects", {"key": "BIL", "repository": "/nowhere"})
-    errand = errands.claim_errand(worker.pk)
+    errand: Any = errands.claim_errand(worker.pk)
     projects.fail_fetch(errand, fence=errand.fence, message="There is no folder /nowhere.")
     shown = api.get("/projects/BIL")
     assert (shown["name"], shown["state"]) == ("BIL", "error")

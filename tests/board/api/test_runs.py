@@ -53,7 +53,7 @@ def test_a_run_shows_its_steps_tokens_and_cost(api, running, django_assert_max_n
 
 
 def test_what_a_step_holds_is_cut_to_a_size(api):
-    deep = {"a": "x"}
+    deep: object = "x"
     for _ in range(20):
         deep = {"a": deep}
     assert len(str(shortened(deep))) < 100

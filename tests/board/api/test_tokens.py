@@ -1,6 +1,7 @@
 """Bearer tokens: who they stand for, when they end, how often they may call."""
 
 from io import StringIO
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -83,7 +84,7 @@ def test_a_revoked_token_and_an_inactive_person_are_refused_at_once(alice, api):
 
 def test_its_last_use_is_noted_once_a_minute(api, django_assert_num_queries):
     api.get("/projects")
-    used = ApiToken.objects.get().last_used_at
+    used: Any = ApiToken.objects.get().last_used_at
     assert (timezone.now() - used).total_seconds() < 60
     with django_assert_num_queries(2):  # the token and the projects; nothing is written
         api.get("/projects")
