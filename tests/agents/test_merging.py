@@ -18,7 +18,9 @@ Parts = tuple[Product, MessagesApi]
 def reviewed(parts: Parts, project: str, title: str, path: str, text: str, **values: Any) -> str:
     """Let a card write one file, and return it in review."""
     product, api = parts
-    api.script(title, [call("write_file", path=path, content=text), report("done", title)])
+    write = call("write_file", path=path, content=text)
+    # A file that is there must have been read.
+    api.script(title, [call("read_file", path=path), write, report("done", title)])
     ref: str = product.card(project, title, **values)["ref"]
     product.queue(ref)
     card = product.wait_for_card(ref, "review", "failed")
