@@ -62,6 +62,8 @@ def main(arguments: Sequence[str]) -> int:
             return 1
         chosen.remove("postgres")
         say("No PostgreSQL on this machine: tested on SQLite only.", "Install `postgresql`.")
+    # A polite end unwinds as Ctrl-C does: the tests and the servers end too, and their folders go.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     codes = []
     for database in chosen:
         print(f"Tests on {database}", flush=True)  # noqa: T201
