@@ -3,19 +3,20 @@
 `render_log` keeps nothing between calls but the state of terminals, and can always find that again.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from board.ansi import Terminal, line_element, plain, visible
+from django.template.loader import render_to_string
+
+from board.ansi import line_element, plain, visible
 from board.fragments.diffs import edit_rows
-from board.fragments.pieces import Op, Place, assemble, place
-from board.fragments.questions import Buttons, call_text, wants
+from board.fragments.pieces import Op, assemble, place
 from board.fragments.runs import plan_items
+from board.fragments.steps import question_step, step
+from board.fragments.terminals import keep_terminal, terminal_before
 from board.models import Approval, LogItem, Run
-from board.states import ApprovalScope, ApprovalStatus
-from board.templatetags.markup import face, icon, seconds, since
+from board.templatetags.markup import icon, seconds, since
 
 Data = Mapping[str, Any]
 
@@ -31,12 +32,8 @@ ICONS = {
     "report_result": "check",
 }
 MAX_RESULT = 16_000  # characters of a result that a page shows; the journal has all
-REPLAYED = 40  # output items read again to find a terminal's state; each holds up to 16 KB
-KEPT = 512  # terminals whose state is kept
 LONG_COMMAND = 60  # characters that fit the line of a call
 SILENT = {"todo_write"}  # calls that show elsewhere
-
-_terminals: OrderedDict[tuple[int, str, int], Terminal] = OrderedDict()
 
 
 def render_log(run: Run, items: Sequence[LogItem]) -> list[dict[str, str | None]]:
@@ -110,7 +107,7 @@ class _Renderer:
         text = visible(str(item.data.get("text", "")))
         if item.kind == "thinking":
             body = place(f"t{item.seq}", text, tag="div", classes="thought__text")
-            return _step(
+            return step(
                 f"s{item.seq}",
                 icon("thought", "s"),
                 '<details class="tools-fold thought"><summary>',
@@ -120,7 +117,7 @@ class _Renderer:
                 "</details>",
             )
         body = place(f"t{item.seq}", text, tag="div", classes="said-aloud")
-        return _step(f"s{item.seq}", "", body, dot=True)
+        return step(f"s{item.seq}", "", body, dot=True)
 
     def call(self, item: LogItem) -> list[Op]:
         """Begin a tool call: its title, and room for its output, its result and its time."""
@@ -137,7 +134,7 @@ class _Renderer:
         )
         is_open = " open" if tool in {"bash", "edit_file"} else ""
         return [
-            _step(
+            step(
                 f"{key}-step",
                 place(f"{key}-bead", '<span class="pulse" aria-hidden="true"></span>'),
                 f'<details class="tools-fold"{is_open}><summary>{icon("right", "s")}'
@@ -158,9 +155,9 @@ class _Renderer:
     def output(self, item: LogItem) -> list[Op]:
         """Write to the terminal of a call."""
         call, key = str(item.data.get("call", "")), _key(item.data)
-        terminal = _terminal_before(self.run, call, item.seq)
+        terminal = terminal_before(self.run, call, item.seq)
         terminal, lines, tail = terminal.feed(str(item.data.get("text", "")))
-        _keep(self.run, call, item.seq, terminal)
+        keep_terminal(self.run, call, item.seq, terminal)
         ops = []
         if lines:
             html = "".join(line_element(line) for line in lines)
@@ -207,20 +204,20 @@ class _Renderer:
         looks = {"warn": "is-paused", "warning": "is-paused", "error": "is-failed"}.get(level, "")
         text = visible(str(item.data.get("text", "")))
         if not looks:
-            return [_step(f"s{item.seq}", "", f'<p class="mark-line">{text}</p>', dot=True)]
+            return [step(f"s{item.seq}", "", f'<p class="mark-line">{text}</p>', dot=True)]
         bead = icon("failed" if level == "error" else "warning", "s")
-        return [_step(f"s{item.seq}", bead, f'<p class="note {looks}">{text}</p>', looks=looks)]
+        return [step(f"s{item.seq}", bead, f'<p class="note {looks}">{text}</p>', looks=looks)]
 
     def cord(self, item: LogItem) -> list[Op]:
         question = self.questions.get(int(item.data.get("approval") or 0))
-        return [_question(question)] if question else []
+        return [question_step(question)] if question else []
 
     def answer(self, item: LogItem) -> list[Op]:
         question = self.questions.get(int(item.data.get("approval") or 0))
         if question is None:
             return []
         key = f"q{question.pk}"
-        return [Op("set", key, key, _question(question).parts)]
+        return [Op("set", key, key, question_step(question).parts)]
 
     def check(self, item: LogItem) -> list[Op]:
         """Show one acceptance check that Pullcord ran, not the agent."""
@@ -235,7 +232,7 @@ class _Renderer:
             else ""
         )
         return [
-            _step(
+            step(
                 f"s{item.seq}",
                 icon(glyph, "s"),
                 f'<details class="term term--check"{"" if passed else " open"}><summary class="term__head">'
@@ -252,7 +249,7 @@ class _Renderer:
             f'<div class="said"><span class="said__by">{who} · {since(item.at)} · read by the agent</span>'
             f'<p class="prewrap" dir="auto">{visible(str(item.data.get("text", "")))}</p></div>'
         )
-        return [_step(f"s{item.seq}", icon("comment", "s"), body)]
+        return [step(f"s{item.seq}", icon("comment", "s"), body)]
 
 
 KINDS: dict[str, Callable[[_Renderer, LogItem], list[Op]]] = {
@@ -268,24 +265,6 @@ KINDS: dict[str, Callable[[_Renderer, LogItem], list[Op]]] = {
     "check": _Renderer.check,
     "said": _Renderer.said,
 }
-
-
-def _step(
-    key: str, bead: str | Place, *body: str | Place, dot: bool = False, looks: str = ""
-) -> Op:
-    """Return the op that adds one step: a bead on the line, and what hangs on it."""
-    dotted = " step__bead--dot" if dot else ""
-    step = place(
-        key,
-        f'<span class="step__bead{dotted}">',
-        bead,
-        '</span><div class="step__body">',
-        *body,
-        "</div>",
-        tag="div",
-        classes=f"step {looks}".strip(),
-    )
-    return Op("add", key, None, [step])
 
 
 def _key(data: Data) -> str:
@@ -315,79 +294,8 @@ def _exit(data: Data) -> str:
     return "out of time" if ended == "timeout" else f"exit {data.get('exit_code')}"
 
 
-def _question(question: Approval) -> Op:
-    """Return the step of a pulled cord, as it stands now."""
-    asked = visible(call_text(question))
-    if question.status == ApprovalStatus.PENDING:
-        reason = (
-            f'<span class="small">{escape(str(question.reasons[0]))}</span>'
-            if question.reasons
-            else ""
-        )
-        body = (
-            f'<div class="answer"><span>Pulled the cord: wants to <strong>{wants(question)}</strong></span>'
-            f'<code class="prewrap">{asked}</code>{reason}'
-            f'<span class="answer__acts">{Buttons(question, size=" btn--s")}</span></div>'
-        )
-        return _step(f"q{question.pk}", icon("cord"), body, looks="is-waiting")
-    edited = (question.edited_input or {}).get("command")
-    to = f" changed it to <code>{visible(str(edited))}</code> and" if edited else ""
-    said = (
-        f'<q class="answer__said" dir="auto">{visible(question.comment)}</q>'
-        if question.comment
-        else ""
-    )
-    person = face(question.decided_by) if question.decided_by else ""
-    who = escape(str(question.decided_by)) if question.decided_by else "Pullcord"
-    body = (
-        f'<div class="answer"><span>Pulled the cord: wanted to <strong>{wants(question)}</strong></span>'
-        f'<code class="prewrap">{asked}</code><span class="row small">{person}<span>{who}{to} '
-        f"{_verdict(question)} · {since(question.decided_at)}</span></span>{said}</div>"
-    )
-    return _step(f"q{question.pk}", icon("cord"), body, looks="is-waiting")
-
-
-def _verdict(question: Approval) -> str:
-    match ApprovalStatus(question.status):
-        case ApprovalStatus.APPROVED:
-            scopes = {
-                ApprovalScope.RUN: "approved it for this run",
-                ApprovalScope.ALWAYS: "approved it for ever",
-            }
-            return scopes.get(ApprovalScope(question.scope or "once"), "approved it once")
-        case ApprovalStatus.DENIED:
-            return "denied it"
-        case ApprovalStatus.EXPIRED:
-            return "let it expire"
-        case ApprovalStatus.CANCELLED | ApprovalStatus.PENDING:
-            return "ended the run before an answer came"
-
-
 def plan_html(todo: Sequence[Data]) -> str:
     """Return the plan of the run head, `data-key="plan"`."""
-    from django.template.loader import render_to_string
-
     items = plan_items(todo)
     done = sum(1 for item in items if item["looks"] == "is-done")
     return render_to_string("runs/_plan.html", {"plan": items, "plan_done": done}).strip()
-
-
-def _terminal_before(run: Run, call: str, seq: int) -> Terminal:
-    """Return the state of the call's terminal before item `seq`: kept, or found by replaying."""
-    earlier = LogItem.objects.filter(run=run, seq__lt=seq, kind="output", data__call=call)
-    last = earlier.order_by("-seq").values_list("seq", flat=True).first()
-    if last is None:
-        return Terminal()
-    kept = _terminals.get((run.pk, call, last))
-    if kept is not None:
-        return kept
-    terminal = Terminal()
-    for item in reversed(earlier.order_by("-seq")[:REPLAYED]):
-        terminal, _, _ = terminal.feed(str(item.data.get("text", "")))
-    return terminal
-
-
-def _keep(run: Run, call: str, seq: int, terminal: Terminal) -> None:
-    _terminals[run.pk, call, seq] = terminal
-    while len(_terminals) > KEPT:
-        _terminals.popitem(last=False)

@@ -8,6 +8,7 @@ from django.utils import timezone
 from board import fragments
 from board.actions import approvals, cards, logs, runs
 from board.actions.approvals import Question
+from board.fragments.terminals import forget_terminals
 from board.models import Card, Column, Comment, LogItem, Project, Run, User, Worker
 from board.states import FailureKind, Role, WaitingFor
 
@@ -308,15 +309,13 @@ def test_output_means_the_same_in_any_batches(running: Run) -> None:
             for text in ("\x1b[3", "2mgre", "en\n10 %\r", "99 %", "\n")
         ],
     )
-    from board.fragments import logs as log_fragments
-
     whole = fragments.log_html(running, items)
     assert '<span class="ansi-green">green</span>' in whole
     for keep in (True, False):
         pieces = []
         for item in items[1:]:
             if not keep:
-                log_fragments._terminals.clear()  # noqa: SLF001 - as in another process
+                forget_terminals()  # as in another process
             pieces += [op for op in fragments.render_log(running, [item]) if op["op"] == "append"]
         lines = "".join(str(op["html"]) for op in pieces)
         assert lines in whole
