@@ -1,8 +1,21 @@
-"""Keeps the output of a command within bounds: its two ends in memory, all of it in a file."""
+"""Reads what a command writes, and keeps it within bounds.
 
+The two ends of its output are kept in memory, all of it in a file.
+"""
+
+import os
+import select
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
+
+_CHUNK = 65_536  # the size of a Linux pipe
+_CANCEL_POLL_SECONDS = 0.1  # an Event cannot be waited for together with pipes
+_BLIND_POLL_SECONDS = 0.01  # where there is no pidfd (macOS)
 
 
 class Output:
@@ -73,3 +86,112 @@ class Spool:
         if self._file is not None:
             self._file.write(kept)
         return kept
+
+
+@dataclass
+class Pipes:
+    """The ends of a command's pipes that are ours.
+
+    `outputs` is by file descriptor, `pending` what is left of the input. `has_exited` is asked
+    where the system cannot tell by itself.
+    """
+
+    outputs: dict[int, Output]
+    spool: Spool
+    on_output: Callable[[bytes], None] | None
+    stdin: IO[bytes] | None
+    pending: memoryview
+    pid: int
+    has_exited: Callable[[], bool]
+    _open: set[int] = field(default_factory=set)
+    _poller: select.poll = field(default_factory=select.poll)
+    _pidfd: int | None = None
+
+    def __post_init__(self) -> None:
+        for fd in self.outputs:
+            os.set_blocking(fd, False)
+            self._poller.register(fd, select.POLLIN)
+            self._open.add(fd)
+        if self.stdin is not None:
+            os.set_blocking(self.stdin.fileno(), False)
+            self._poller.register(self.stdin.fileno(), select.POLLOUT)
+        if hasattr(os, "pidfd_open"):
+            self._pidfd = os.pidfd_open(self.pid)
+            self._poller.register(self._pidfd, select.POLLIN)
+
+    def pump(
+        self,
+        deadline: float | None,
+        cancel: threading.Event | None,
+        *,
+        until_closed: bool = False,
+    ) -> str:
+        """Move bytes until the process exits (or, `until_closed`, until its pipes are closed).
+
+        Returns why it stopped: `exit`, `timeout`, `cancelled` or `output`.
+        """
+        while True:
+            if cancel is not None and cancel.is_set():
+                return "cancelled"
+            if self.spool.is_full:
+                return "output"
+            if until_closed and not self._open:
+                return "exit"
+            wait = self._wait_seconds(deadline, sliced=cancel is not None)
+            if wait is not None and wait <= 0:
+                return "timeout"
+            exited = self._step(wait)
+            if exited and not until_closed:
+                return "exit"
+
+    def close(self) -> None:
+        """Forget the process; the streams are closed by their owner."""
+        if self._pidfd is not None:
+            os.close(self._pidfd)
+
+    def _wait_seconds(self, deadline: float | None, *, sliced: bool) -> float | None:
+        waits = [] if deadline is None else [deadline - time.monotonic()]
+        if sliced:
+            waits.append(_CANCEL_POLL_SECONDS)
+        if self._pidfd is None:
+            waits.append(_BLIND_POLL_SECONDS)
+        return min(waits, default=None)
+
+    def _step(self, wait: float | None) -> bool:
+        """Wait for one event and serve it; say whether the process has exited."""
+        exited = False
+        for fd, _ in self._poller.poll(None if wait is None else max(1, round(wait * 1000))):
+            if fd in self.outputs:
+                self._read(fd)
+            elif fd == self._pidfd:
+                self._poller.unregister(fd)
+                exited = True
+            else:
+                self._write(fd)
+        return exited or (self._pidfd is None and self.has_exited())
+
+    def _read(self, fd: int) -> None:
+        try:
+            chunk = os.read(fd, _CHUNK)
+        except BlockingIOError:
+            return
+        if not chunk:
+            self._poller.unregister(fd)
+            self._open.discard(fd)
+            return
+        chunk = self.spool.write(chunk)
+        self.outputs[fd].add(chunk)
+        if self.on_output is not None:
+            self.on_output(chunk)
+
+    def _write(self, fd: int) -> None:
+        try:
+            self.pending = self.pending[os.write(fd, self.pending[:_CHUNK]) :]
+        except BlockingIOError:
+            return
+        except BrokenPipeError:  # it does not want the rest, as `head` does not
+            self.pending = self.pending[:0]
+        if not self.pending:
+            self._poller.unregister(fd)
+            if self.stdin is not None:
+                self.stdin.close()

@@ -7,7 +7,6 @@ a pipe that a background child still holds. When it ends, for any reason, its wh
 
 import contextlib
 import os
-import select
 import shutil
 import signal
 import subprocess
@@ -16,22 +15,19 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import IO, NoReturn
 
-from agents.process_output import Output, Spool
+from agents.process_output import Output, Pipes, Spool
 from agents.process_trees import MARKER, kill_tree
 
 KEEP_BYTES = 1_000_000  # of each stream, in memory: half from its beginning, half from its end
 MAX_OUTPUT_BYTES = 64 * 1024 * 1024  # a command that writes more is stuck in a loop
 
-_CHUNK = 65_536  # the size of a Linux pipe
 _TERM_GRACE_SECONDS = 2.0  # cancelling a card must end its processes within 5 s
 _DRAIN_SECONDS = 0.1  # how long a background child may add to the output after the command's end
-_CANCEL_POLL_SECONDS = 0.1  # an Event cannot be waited for together with pipes
-_BLIND_POLL_SECONDS = 0.01  # where there is no pidfd (macOS)
 
 # The variables that a child may always inherit. Anything else is passed by name, on purpose.
 _INHERITED = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
@@ -145,28 +141,42 @@ def run(
             bufsize=0,
             start_new_session=True,
         )
-        running = _Running(
-            process=process,
-            marker=marker,
-            outputs={
-                stream.fileno(): Output(keep_bytes)
-                for stream in (process.stdout, process.stderr)
-                if stream is not None
-            },
-            spool=sink,
-            on_output=on_output,
-            pending=memoryview(input or b""),
-        )
+        try:
+            pipes = _pipes(process, sink, input, on_output=on_output, keep_bytes=keep_bytes)
+        except OSError:  # there are no more file descriptors
+            kill_tree(process.pid, marker=marker, reaped=False)
+            process.wait()
+            raise
         deadline = None if timeout_seconds is None else started + timeout_seconds
-        ended_by = running.finish(deadline, cancel)
-    stdout, *rest = running.outputs.values()
+        ended_by = _Running(process, marker, pipes).finish(deadline, cancel)
+    stdout, *rest = pipes.outputs.values()
     return ProcessResult(
         exit_code=process.returncode if ended_by == "exit" else None,
         stdout=stdout.joined(),
         stderr=rest[0].joined() if rest else b"",
         ended_by=ended_by,
         seconds=time.monotonic() - started,
-        omitted_bytes=sum(output.omitted for output in running.outputs.values()),
+        omitted_bytes=sum(output.omitted for output in pipes.outputs.values()),
+    )
+
+
+def _pipes(
+    process: subprocess.Popen[bytes],
+    spool: Spool,
+    input: bytes | None,  # noqa: A002
+    *,
+    on_output: Callable[[bytes], None] | None,
+    keep_bytes: int,
+) -> Pipes:
+    streams = [stream for stream in (process.stdout, process.stderr) if stream is not None]
+    return Pipes(
+        outputs={stream.fileno(): Output(keep_bytes) for stream in streams},
+        spool=spool,
+        on_output=on_output,
+        stdin=process.stdin,
+        pending=memoryview(input or b""),
+        pid=process.pid,
+        has_exited=lambda: process.poll() is not None,
     )
 
 
@@ -176,121 +186,32 @@ class _Running:
 
     process: subprocess.Popen[bytes]
     marker: str
-    outputs: dict[int, Output]  # by file descriptor, stdout first
-    spool: Spool
-    on_output: Callable[[bytes], None] | None
-    pending: memoryview  # of the input
-    open: set[int] = field(default_factory=set)
-    poller: select.poll = field(default_factory=select.poll)
-    pidfd: int | None = None
+    pipes: Pipes
 
     def finish(self, deadline: float | None, cancel: threading.Event | None) -> str:
         """Pump until the command ends, kill what is left, and say what ended it."""
         try:
-            self._watch()
-            ended_by = self._pump(deadline, cancel)
+            ended_by = self.pipes.pump(deadline, cancel)
             if ended_by == "exit":
-                self._pump(time.monotonic() + _DRAIN_SECONDS, None, until_closed=True)
+                self.pipes.pump(time.monotonic() + _DRAIN_SECONDS, None, until_closed=True)
             else:
                 self._ask_to_stop()
-            return "output" if self.spool.is_full else ended_by
+            return "output" if self.pipes.spool.is_full else ended_by
         finally:
             self._close()
-
-    def _watch(self) -> None:
-        for fd in self.outputs:
-            os.set_blocking(fd, False)
-            self.poller.register(fd, select.POLLIN)
-            self.open.add(fd)
-        if (stdin := self.process.stdin) is not None:
-            os.set_blocking(stdin.fileno(), False)
-            self.poller.register(stdin.fileno(), select.POLLOUT)
-        if hasattr(os, "pidfd_open"):
-            self.pidfd = os.pidfd_open(self.process.pid)
-            self.poller.register(self.pidfd, select.POLLIN)
-
-    def _pump(
-        self,
-        deadline: float | None,
-        cancel: threading.Event | None,
-        *,
-        until_closed: bool = False,
-    ) -> str:
-        """Move bytes until the process exits (or, `until_closed`, until its pipes are closed)."""
-        while True:
-            if cancel is not None and cancel.is_set():
-                return "cancelled"
-            if self.spool.is_full:
-                return "output"
-            if until_closed and not self.open:
-                return "exit"
-            wait = self._wait_seconds(deadline, sliced=cancel is not None)
-            if wait is not None and wait <= 0:
-                return "timeout"
-            exited = self._step(wait)
-            if exited and not until_closed:
-                return "exit"
-
-    def _wait_seconds(self, deadline: float | None, *, sliced: bool) -> float | None:
-        waits = [] if deadline is None else [deadline - time.monotonic()]
-        if sliced:
-            waits.append(_CANCEL_POLL_SECONDS)
-        if self.pidfd is None:
-            waits.append(_BLIND_POLL_SECONDS)
-        return min(waits, default=None)
-
-    def _step(self, wait: float | None) -> bool:
-        """Wait for one event and serve it; say whether the process has exited."""
-        exited = False
-        for fd, _ in self.poller.poll(None if wait is None else max(1, round(wait * 1000))):
-            if fd in self.outputs:
-                self._read(fd)
-            elif fd == self.pidfd:
-                self.poller.unregister(fd)
-                exited = True
-            else:
-                self._write(fd)
-        return exited or (self.pidfd is None and self.process.poll() is not None)
-
-    def _read(self, fd: int) -> None:
-        try:
-            chunk = os.read(fd, _CHUNK)
-        except BlockingIOError:
-            return
-        if not chunk:
-            self.poller.unregister(fd)
-            self.open.discard(fd)
-            return
-        chunk = self.spool.write(chunk)
-        self.outputs[fd].add(chunk)
-        if self.on_output is not None:
-            self.on_output(chunk)
-
-    def _write(self, fd: int) -> None:
-        try:
-            self.pending = self.pending[os.write(fd, self.pending[:_CHUNK]) :]
-        except BlockingIOError:
-            return
-        except BrokenPipeError:  # it does not want the rest, as `head` does not
-            self.pending = self.pending[:0]
-        if not self.pending:
-            self.poller.unregister(fd)
-            if self.process.stdin is not None:
-                self.process.stdin.close()
 
     def _ask_to_stop(self) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGTERM)
-        if not self.spool.is_full:
-            self._pump(time.monotonic() + _TERM_GRACE_SECONDS, None)
+        if not self.pipes.spool.is_full:
+            self.pipes.pump(time.monotonic() + _TERM_GRACE_SECONDS, None)
 
     def _close(self) -> None:
         # Without a pidfd the process may have been reaped already, and its number be free.
         reaped = self.process.returncode is not None
         kill_tree(self.process.pid, marker=self.marker, reaped=reaped)
         self.process.wait()
-        if self.pidfd is not None:
-            os.close(self.pidfd)
+        self.pipes.close()
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
             if stream is not None:
                 with contextlib.suppress(BrokenPipeError):

@@ -10,14 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from agents.harness.policy.commands import Redirection, Word
+from agents.harness.policy.nesting import end_of_parentheses
 
 _OPERATORS = (";;&", "&&", "||", ";;", ";&", "|&", ";", "|", "&", "(", ")")
 _REDIRECTION = re.compile(r"(\d*|\{\w+\})(<<<|<<-|<<|<&|<>|>>|>\||>&|&>>|&>|<|>)")
 _NAME = re.compile(r"[A-Za-z_]\w*|[0-9@*#?$!-]")
 _BRACED = re.compile(r"!?([A-Za-z_]\w*|[0-9@*#?$!-])(?:\[[^]]*\])?(.*)", re.DOTALL)
-_BRACES = re.compile(r"\{([^{}\s]*,[^{}\s]*)\}")
 _WORD_END = frozenset(" \t\n;&|<>()")
-_MOST_ALTERNATIVES = 32
 _MOST_NESTED = 16  # `${a:-${b:-...}}`
 _LONGEST_WORD = 20_000  # `a=$a$a` doubles each time
 
@@ -290,68 +289,7 @@ class Lexer:
 
     def _in_parentheses(self) -> str:
         """The text up to the parenthesis that closes the one at the present place."""
-        start, depth, at, text = self._at + 1, 0, self._at, self._text
-        while at < len(text):
-            character = text[at]
-            if character == "\\":
-                at += 1
-            elif character == "'":
-                end = text.find("'", at + 1)
-                at = len(text) if end < 0 else end
-            elif character == '"':
-                at = _end_of_double_quotes(text, at + 1)
-            elif text.startswith("<<", at) and (skipped := _end_of_here_document(text, at)) > at:
-                at = skipped
-                continue
-            elif character in "()":
-                depth += 1 if character == "(" else -1
-                if depth == 0:
-                    break
-            at += 1
-        self._at = at + 1
-        return text[start:at]
-
-
-def _end_of_double_quotes(text: str, at: int) -> int:
-    """The place of the quote that closes; substitutions in between may have quotes of their own."""
-    depth = 0
-    while at < len(text):
-        if text[at] == "\\":
-            at += 1
-        elif text.startswith("$(", at):
-            depth += 1
-        elif text[at] == ")" and depth:
-            depth -= 1
-        elif text[at] == '"' and not depth:
-            return at
-        at += 1
-    return at
-
-
-def _end_of_here_document(text: str, at: int) -> int:
-    """The place behind a here-document that begins at `at`; `at` itself if there is none."""
-    match = re.compile(r"<<-?[ \t]*(['\"]?)(\w+)\1[^\n]*\n").match(text, at)
-    if match is None:
-        return at
-    end = re.compile(rf"^\t*{re.escape(match[2])}$", re.MULTILINE).search(text, match.end())
-    return len(text) if end is None else end.end()
-
-
-def alternatives(word: Word) -> list[Word]:
-    """`{a,b}` written out, if nothing in the word is quoted."""
-    if word.quoted or "{" not in word.text:
-        return [word]
-    done: list[str] = []
-    waiting = [word.text]
-    while waiting and len(done) + len(waiting) < _MOST_ALTERNATIVES:
-        text = waiting.pop(0)
-        match = _BRACES.search(text)
-        if match is None:
-            done.append(text)
-            continue
-        before, after = text[: match.start()], text[match.end() :]
-        waiting += [before + choice + after for choice in match[1].split(",")]
-    names, tainted, glob = word.names, word.tainted, word.glob
-    return [
-        Word(text, word.known, names=names, tainted=tainted, glob=glob) for text in done + waiting
-    ]
+        start = self._at + 1
+        end = end_of_parentheses(self._text, self._at)
+        self._at = end + 1
+        return self._text[start:end]

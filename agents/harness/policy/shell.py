@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from agents.harness.policy import files
 from agents.harness.policy.commands import Command, Redirection, Word
 from agents.harness.policy.context import Context
-from agents.harness.policy.lexer import Lexer, Token, alternatives
+from agents.harness.policy.lexer import Lexer, Token
+from agents.harness.policy.nesting import alternatives
 
 MOST_COMMANDS = 2000
 MOST_DEPTH = 12
