@@ -13,7 +13,7 @@ from django.db.models.functions import Coalesce, RowNumber
 from board.actions.claims import overlap
 from board.fragments.questions import open_questions
 from board.fragments.strips import strip
-from board.models import Approval, Card, Comment, Dependency, Project
+from board.models import Approval, Card, Comment, Dependency, Label, Project
 from board.states import CardStatus, WaitingFor
 from board.templatetags.markup import agent_face, face, icon, money, plural, priority_bars, tokens
 
@@ -29,6 +29,7 @@ class BoardCard:
     card: Card
     question: Approval | None = None  # the cord that its run has pulled
     waits_for: list[str] = field(default_factory=list)  # refs of needed cards that are not done
+    labels: list[Label] = field(default_factory=list)
     comments: int = 0
     shares: tuple[str, str] | None = None  # a file, and the card under way that has it
     churn: tuple[int, int, int] | None = None  # files, additions, deletions
@@ -96,7 +97,6 @@ def _rows(project: Project) -> QuerySet[Card]:
     return (
         Card.objects.filter(project=project, archived_at__isnull=True)
         .select_related("run", "assignee", "failed_by")
-        .prefetch_related("labels")
         .defer("goal", "constraints", "remaining", "delivery", *HEAVY)
         .annotate(
             said=Coalesce(Subquery(said, output_field=IntegerField()), 0),
@@ -121,10 +121,19 @@ def dress(
         numbers = [getattr(card, name) for name in ("changed", "added", "taken")]
         churn = tuple(numbers) if all(isinstance(number, int) for number in numbers) else None
         found.append(BoardCard(card, comments=getattr(card, "said", 0), churn=churn))
+    _add_labels(found)
     _add_questions(project, found, questions)
     _add_blockers(project, found)
     _add_shared_files(project, found, is_whole=is_whole)
     return found
+
+
+def _add_labels(found: list[BoardCard]) -> None:
+    """Load the labels in one query; a prefetch would make a query set for every card."""
+    by_card = {face.pk: face for face in found}
+    links = Card.labels.through.objects.filter(card_id__in=by_card).select_related("label")
+    for link in links.order_by("label__name"):
+        by_card[link.card_id].labels.append(link.label)
 
 
 def _add_questions(
@@ -178,8 +187,7 @@ def render_card(face: BoardCard) -> str:
     card = face.card
     look = strip(face)
     labels = "".join(
-        f'<span class="label hue-{label.hue}">{escape(label.name)}</span>'
-        for label in card.labels.all()
+        f'<span class="label hue-{label.hue}">{escape(label.name)}</span>' for label in face.labels
     )
     ref = card.ref
     tab = "run/" if face.question else ""

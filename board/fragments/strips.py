@@ -91,7 +91,7 @@ def _running(face: "BoardCard") -> Look:
             if run.waiting_for
             else "Put aside"
         )
-        when = since(run.not_before, "in") if run.not_before else ""
+        when = since(run.not_before) if run.not_before else ""
         return Look(" card--paused is-paused", _strip(icon("paused"), words, when=when), line=line)
     if run.status not in HELD:
         return Look(
