@@ -35,7 +35,7 @@ class Brief:
 
 
 def load_brief(run_id: int, fence: int) -> Brief:
-    """Read the brief of the run that `fence` holds, or raise LeaseLost."""
+    """Read the brief of the run that `fence` holds, or raise LeaseLostError."""
     run = get_held(run_id, fence)
     card, project = run.card, run.project
     card.project = project

@@ -8,7 +8,7 @@ from typing import Any
 
 from agents.database import DATABASE_IS_AWAY, Database
 from board.actions import logs, runs
-from board.errors import LeaseLost
+from board.errors import LeaseLostError
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +79,7 @@ class LogSink:
                 if self._loop.time() >= next_progress:
                     await self._write_progress()
                     next_progress = self._loop.time() + PROGRESS_SECONDS
-            except LeaseLost:
+            except LeaseLostError:
                 return
             except Exception:
                 log.exception(
@@ -90,7 +90,7 @@ class LogSink:
             await asyncio.sleep(FLUSH_SECONDS)
 
     async def flush(self) -> None:
-        """Write what has been collected. Raises LeaseLost if another worker holds the run."""
+        """Write what has been collected. Raises LeaseLostError if another worker holds the run."""
         async with self._writing:
             with self._lock:
                 items, self._items = self._items, []
@@ -98,7 +98,7 @@ class LogSink:
                 return
             try:
                 await self._db(logs.append_log, self._run_id, items, fence=self._fence)
-            except LeaseLost:
+            except LeaseLostError:
                 raise
             except Exception:
                 with self._lock:
@@ -120,7 +120,7 @@ class LogSink:
         try:
             await self.flush()
             await self._write_progress()
-        except LeaseLost:
+        except LeaseLostError:
             return
         except DATABASE_IS_AWAY as error:
             log.warning("The end of the log of run %s is lost: %s", self._run_id, error)

@@ -48,9 +48,7 @@ class CheckPermission:
             await self._gate.ask(call, verdict, seq=None)
         elif entry.status is EntryStatus.PENDING:
             await self._take_up(call, entry, verdict)
-        self._seq = (
-            entry.seq if entry is not None and entry.status is not EntryStatus.DONE else None
-        )
+        self._seq = None if entry.status is EntryStatus.DONE else entry.seq
 
     async def _take_up(self, call: ToolCall, entry: Entry, verdict: Verdict) -> None:
         answer = entry.answer
@@ -72,10 +70,12 @@ class CheckPermission:
 
 def _round(entries: Sequence[Entry]) -> int:
     """Return which run of the checks this is: each time that the agent is told, another begins."""
-    return 1 + sum(
-        entry.kind is EntryKind.NOTE and entry.request.get("source") == "verification"
+    told = [
+        entry
         for entry in entries
-    )
+        if entry.kind is EntryKind.NOTE and entry.request.get("source") == "verification"
+    ]
+    return len(told) + 1
 
 
 def _verdict(call: ToolCall, *, head: str, cwd: str) -> Verdict:

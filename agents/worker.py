@@ -35,7 +35,7 @@ from agents.workspaces.hub import fetch_hub
 from agents.workspaces.worktrees import add_worktree, find_worktree
 from board.actions import runs, workers
 from board.actions.claims import Claim
-from board.errors import LeaseLost, TransitionError
+from board.errors import LeaseLostError, TransitionError
 from board.states import FailureKind, WaitingFor
 
 log = logging.getLogger(__name__)
@@ -92,7 +92,7 @@ class RunWork:
         self._sink = LogSink(run_id, fence, self._db)
         try:
             await self._work()
-        except LeaseLost:
+        except LeaseLostError:
             log.info("Run %s is held by another worker now", run_id)
         except Waiting as wait:
             await self._put_aside(wait)
@@ -163,7 +163,8 @@ class RunWork:
             await permission.close(evidence)
             await self._db(runs.note_progress, *self._key, evidence=evidence)
             if all(result.is_passed for result in results):
-                await self._finish(brief, desk, head, outcome.summary, evidence)
+                summary = outcome.summary or "The agent ended without a report."
+                await self._finish(brief, desk, head, summary, evidence)
                 return
             await self._send_back(links, results)
 
@@ -383,7 +384,7 @@ class RunWork:
             try:
                 await self._sink.flush()
                 await self._db(action, *self._key, active_seconds=seconds, **values)
-            except (LeaseLost, TransitionError) as error:
+            except (LeaseLostError, TransitionError) as error:
                 log.info("Run %s: %s", self.claim.run_id, error)
             except DATABASE_IS_AWAY as error:
                 if time.monotonic() < deadline:

@@ -6,15 +6,17 @@ The whole product in its own processes, and a stand-in for the model that answer
 """
 
 import argparse
+import itertools
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from benchmarks.machine import describe, figure
 from tests.messages_api import MessagesApi
 from tests.messages_script import Turn, call, report, say
-from tests.product import Product, make_repository, running_product
+from tests.product import Json, Product, make_repository, running_product
 
 FILES = 2_000
 TURNS = 30
@@ -26,7 +28,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=10)
     repeat = parser.parse_args().repeat
     describe()
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:  # noqa: S108  a real disk, unlike some /tmp
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
         folder = Path(name)
         files = {
             f"src/part{number % 40}/file{number}.py": f"x = {number}\n" * 20
@@ -49,7 +51,7 @@ def drop_to_first_line(product: Product, api: MessagesApi, repeat: int) -> None:
         ref = product.card("BEN", "First line")["ref"]
         started = time.monotonic()
         product.queue(ref)
-        wait(lambda ref=ref: has_words(product, ref))
+        wait(partial(has_words, product, ref))
         seconds.append(time.monotonic() - started)
         product.wait_for_card(ref, "done")
     figure(f"drop -> agent's first line, {FILES} files", seconds, goal="p95 <= 1 s")
@@ -107,14 +109,14 @@ def finish_to_next(product: Product, api: MessagesApi, repeat: int) -> None:
         refs.append(product.card("BEN", "Chain", depends_on=refs[-1:])["ref"])
     product.queue(*refs)
     product.wait_for_card(refs[-1], "done", seconds=120)
-    events = []
+    events: list[Json] = []
     while page := product.get(f"/events?project=BEN&after={events[-1]['seq'] if events else 0}"):
         events += page
     done = {event["card"]: at(event["at"]) for event in events if event["kind"] == "CardDone"}
     claimed = {event["card"]: at(event["at"]) for event in events if event["kind"] == "CardClaimed"}
     figure(
         "finish -> dependent claimed",
-        [claimed[b] - done[a] for a, b in zip(refs, refs[1:], strict=False)],
+        [claimed[b] - done[a] for a, b in itertools.pairwise(refs)],
         goal="p95 <= 100 ms",
     )
 

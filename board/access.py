@@ -11,7 +11,7 @@ from django.db.models import DurationField, ExpressionWrapper, F, QuerySet
 from django.db.models.functions import Now
 from django.http import Http404
 
-from board.errors import NotAllowed
+from board.errors import NotAllowedError
 from board.models import Approval, Card, Membership, Project, Run, User, Worker
 from board.states import ROLE_ORDER, Role
 
@@ -43,7 +43,7 @@ def get_role(user: User, project_id: int) -> Role:
 def get_project(user: User, key: str, *, role: Role = Role.VIEWER) -> Project:
     """Return the project called `key` if `user` has at least `role` in it.
 
-    Raises Http404 for a stranger, NotAllowed for a member whose role is too small.
+    Raises Http404 for a stranger, NotAllowedError for a member whose role is too small.
     """
     if not key.isalnum():  # no key; and PostgreSQL refuses to look for a NUL
         raise Http404
@@ -57,7 +57,7 @@ def get_project(user: User, key: str, *, role: Role = Role.VIEWER) -> Project:
 def get_card(user: User, ref: str, *, role: Role = Role.VIEWER) -> Card:
     """Return the card called `KEY-12`, with its project, column and latest run.
 
-    Raises Http404 for a stranger or an unknown ref, NotAllowed for too small a role.
+    Raises Http404 for a stranger or an unknown ref, NotAllowedError for too small a role.
     """
     key, number = split_ref(ref)
     card = (
@@ -115,10 +115,10 @@ def get_approval(user: User, approval_id: int, *, role: Role = Role.VIEWER) -> A
 
 
 def check_role(user: User, project_id: int, role: Role) -> Role:
-    """Return the person's role, or raise Http404 (stranger) or NotAllowed (role too small)."""
+    """Return the person's role, or raise Http404 (stranger) or NotAllowedError (role too small)."""
     have = get_role(user, project_id)
     if ROLE_ORDER[have] < ROLE_ORDER[role]:
-        raise NotAllowed(
+        raise NotAllowedError(
             f"Only a {role} may {DOES[role]}; you are a {have}. Ask an owner of the project."
         )
     return have

@@ -28,28 +28,28 @@ class TransitionError(BoardError):
     status = 409
 
 
-class AlreadyDecided(BoardError):
+class AlreadyDecidedError(BoardError):
     """An approval was answered before; `fields` names who and how."""
 
     code = "already_decided"
     status = 409
 
 
-class NotAllowed(BoardError):
+class NotAllowedError(BoardError):
     """The person sees the thing but may not do this with it."""
 
     code = "forbidden"
     status = 403
 
 
-class TooOften(BoardError):
+class TooOftenError(BoardError):
     """Too many tries in too short a time."""
 
     code = "too_often"
     status = 429
 
 
-class LeaseLost(BoardError):
+class LeaseLostError(BoardError):
     """A worker wrote with an old fence: another worker holds the run now. Nothing was written."""
 
     code = "lease_lost"

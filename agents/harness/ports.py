@@ -150,7 +150,7 @@ class Entry:
 class Journal(Protocol):
     """The steps of one run, in order. Every method commits before it returns.
 
-    Every method raises LeaseLost (a FatalError of the bridge) if another worker holds the run now;
+    Every method raises LeaseLostError (a FatalError of the bridge) if another worker holds the run now;
     the caller stops and writes nothing more.
     """
 

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from board import bus
 from board.actions.tokens import hash_token, new_token
-from board.errors import NotAllowed, ValidationError
+from board.errors import NotAllowedError, ValidationError
 from board.models import ApiToken, OwnerLink, User
 
 TOKEN_PREFIX = "pc_"  # noqa: S105  how our tokens begin, so that scanners know them
@@ -41,7 +41,7 @@ def claim_ownership(token: str, *, email: str, name: str, password: str) -> User
     with transaction.atomic():
         used = OwnerLink.objects.filter(token_hash=hash_token(token), used_at__isnull=True)
         if find_owner_link(token) is None or not used.update(used_at=Now()):
-            raise NotAllowed(
+            raise NotAllowedError(
                 "This link was used already. Sign in, or start Pullcord again for a new link."
             )
         return create_user(email=email, name=name, password=password, is_owner=True)
@@ -129,3 +129,8 @@ def change_password(user: User, *, current: str, new: str) -> None:
     user.set_password(new)
     user.save(update_fields=["password"])
     bus.ring(bus.user_group(user.pk))
+
+
+def tell_open_pages(user_id: int) -> None:
+    """Let this person's open pages look whether their session still lives; those that ended close."""
+    bus.ring(bus.user_group(user_id))

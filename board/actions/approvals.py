@@ -13,7 +13,7 @@ from board.actions.journal import clean, take_seq
 from board.actions.logs import append_log
 from board.actions.runs import RELEASED, lock_run, make_ready
 from board.actions.transitions import transition
-from board.errors import AlreadyDecided, NotAllowed, TransitionError, ValidationError
+from board.errors import AlreadyDecidedError, NotAllowedError, TransitionError, ValidationError
 from board.events import Actor, publish
 from board.models import Approval, Card, PolicyVersion, Run, Step, User
 from board.states import (
@@ -128,12 +128,14 @@ def decide(
     comment: str = "",
     op_id: str = "",
 ) -> None:
-    """Answer a question. The first answer wins; a later one raises AlreadyDecided, which names the first.
+    """Answer a question. The first answer wins; a later one raises AlreadyDecidedError, which names the first.
 
     `edited_input` replaces the call's input. Scope `always` writes a rule and needs a maintainer.
     """
     if approve and scope == ApprovalScope.ALWAYS and role not in {Role.OWNER, Role.MAINTAINER}:
-        raise NotAllowed("Only a maintainer may approve for ever. Approve once, or for this run.")
+        raise NotAllowedError(
+            "Only a maintainer may approve for ever. Approve once, or for this run."
+        )
     edited = _check_edit(approval, edited_input) if approve and edited_input is not None else None
     status = ApprovalStatus.APPROVED if approve else ApprovalStatus.DENIED
     actor = Actor.person(by)
@@ -194,7 +196,7 @@ def grants_of(run_id: int) -> list[GrantedCall]:
     ]
 
 
-def already_decided(approval: Approval) -> AlreadyDecided:
+def already_decided(approval: Approval) -> AlreadyDecidedError:
     """Return the refusal that says who answered first, and how."""
     now = Approval.objects.select_related("decided_by").get(pk=approval.pk)
     who = str(now.decided_by) if now.decided_by else "Pullcord"
@@ -205,7 +207,7 @@ def already_decided(approval: Approval) -> AlreadyDecided:
         ApprovalStatus.CANCELLED: "This run was cancelled, and the question with it.",
     }
     message = words.get(ApprovalStatus(now.status), "This question has changed. Look again.")
-    return AlreadyDecided(message, fields={"status": now.status, "decided_by": who})
+    return AlreadyDecidedError(message, fields={"status": now.status, "decided_by": who})
 
 
 def _check_edit(approval: Approval, edited: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -8,6 +8,7 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from board import events, signals
+from board.actions.cleaning import MAX_TEXT, clean_card
 from board.actions.dependencies import (
     fail_dependents,
     link_dependencies,
@@ -23,10 +24,6 @@ from board.events import Actor, publish
 from board.models import Card, Column, Comment, Project, User
 from board.states import CardStatus
 
-TEXT_FIELDS = ("title", "goal", "constraints")
-MAX_TEXT = 50_000  # characters of one text field: about ten pages, far below a model's window
-MAX_LIST = 100  # entries of `files` and `checks`
-PRIORITIES = range(10)
 NOT_TO_QUEUE = {
     CardStatus.QUEUED: "Workers see it already.",
     CardStatus.RUNNING: "An agent works on it.",
@@ -127,35 +124,6 @@ def _text_changed_since(card: Card, rev: int, changed: dict[str, Any]) -> bool:
     edits = card.events.filter(kind="CardEdited").order_by("-seq")[: max(card.rev - rev, 0)]
     later = [edit.payload for edit in edits if edit.payload["rev"] > rev]
     return any(set(payload["fields"]) & set(changed) for payload in later)
-
-
-def clean_card(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the values ready to be stored, or raise ValidationError naming each bad field."""
-    cleaned = dict(values)
-    problems: dict[str, str] = {}
-    for name in TEXT_FIELDS:
-        if name not in cleaned:
-            continue
-        cleaned[name] = str(cleaned[name]).replace("\x00", "").strip()
-        if len(cleaned[name]) > MAX_TEXT:
-            problems[name] = f"At most {MAX_TEXT:,} characters; this is {len(cleaned[name]):,}."
-    if "title" in cleaned:
-        cleaned["title"] = " ".join(cleaned["title"].split())
-        if not cleaned["title"]:
-            problems["title"] = "Give the card a title."
-        elif len(cleaned["title"]) > 300:
-            problems["title"] = "At most 300 characters. The rest belongs in the goal."
-    for name in ("files", "checks"):
-        if name in cleaned:
-            lines = [str(line).replace("\x00", "").strip() for line in cleaned[name]]
-            cleaned[name] = [line for line in lines if line]
-            if len(cleaned[name]) > MAX_LIST:
-                problems[name] = f"At most {MAX_LIST} lines."
-    if "priority" in cleaned and cleaned["priority"] not in PRIORITIES:
-        problems["priority"] = "A number from 0 (low) to 9; 3 is urgent."
-    if problems:
-        raise ValidationError(" ".join(problems.values()), fields=problems)
-    return cleaned
 
 
 def archive_card(card: Card, *, by: User, op_id: str = "") -> None:

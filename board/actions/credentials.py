@@ -11,6 +11,8 @@ from django.db import transaction
 from board.errors import ValidationError
 from board.models import Credential, User
 
+MIN_KEY = 8  # characters; shorter is a slip of the hand
+
 
 @dataclass(frozen=True)
 class ModelAccess:
@@ -41,7 +43,7 @@ def model_access() -> ModelAccess | None:
 def set_credential(*, by: User, api_key: str, base_url: str = "", header: str = "bearer") -> None:
     """Store the key in place of the one before."""
     key = api_key.strip()
-    if len(key) < 8 or any(character.isspace() for character in key):
+    if len(key) < MIN_KEY or any(character.isspace() for character in key):
         raise ValidationError(
             "That does not look like an API key.", fields={"api_key": "Check the key."}
         )

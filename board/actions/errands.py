@@ -68,7 +68,7 @@ def give_back_errand(errand: Errand, *, fence: int) -> None:
 
 
 def end_errand(errand: Errand, status: ErrandStatus, *, fence: int, message: str = "") -> None:
-    """Close an errand. Raises LeaseLost if another worker holds it now."""
+    """Close an errand. Raises LeaseLostError if another worker holds it now."""
     transition(
         errand,
         status,

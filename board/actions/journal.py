@@ -7,7 +7,7 @@ from django.db import connection, transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
-from board.errors import LeaseLost, TransitionError
+from board.errors import LeaseLostError, TransitionError
 from board.models import Approval, Run, Step, Usage
 from board.states import HELD, ApprovalStatus, StepKind, StepStatus
 
@@ -36,7 +36,7 @@ def begin_step(
     response: Json | None = None,
     status: StepStatus = StepStatus.STARTED,
 ) -> int:
-    """Add a step and return its seq. Raises LeaseLost if `fence` is stale."""
+    """Add a step and return its seq. Raises LeaseLostError if `fence` is stale."""
     with transaction.atomic():
         seq = take_seq(run_id, fence)
         ended = {"ended_at": Now()} if status == StepStatus.DONE else {}
@@ -54,7 +54,7 @@ def begin_step(
 
 
 def take_seq(run_id: int, fence: int) -> int:
-    """Return the next step number of the run that `fence` holds, or raise LeaseLost."""
+    """Return the next step number of the run that `fence` holds, or raise LeaseLostError."""
     with connection.cursor() as cursor:
         cursor.execute(
             "UPDATE board_run SET next_seq = next_seq + 1 "
@@ -63,7 +63,7 @@ def take_seq(run_id: int, fence: int) -> int:
         )
         row = cursor.fetchone()
     if row is None:
-        raise LeaseLost("Another worker holds this run now.")
+        raise LeaseLostError("Another worker holds this run now.")
     return int(row[0])
 
 
@@ -105,11 +105,11 @@ def resume_step(run_id: int, fence: int, *, seq: int) -> None:
 
 
 def _check_fence(run_id: int, fence: int) -> None:
-    """Lock the run's row and raise LeaseLost if `fence` is stale."""
+    """Lock the run's row and raise LeaseLostError if `fence` is stale."""
     if not Run.objects.filter(pk=run_id, fence=fence, status__in=HELD).update(
         steps_done=F("steps_done") + 1
     ):
-        raise LeaseLost("Another worker holds this run now.")
+        raise LeaseLostError("Another worker holds this run now.")
 
 
 def _book(run_id: int, seq: int, usage: Mapping[str, Any]) -> None:

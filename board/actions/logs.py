@@ -8,7 +8,7 @@ from django.db import connection, transaction
 
 from board import bus
 from board.actions.journal import clean
-from board.errors import LeaseLost
+from board.errors import LeaseLostError
 from board.models import LogItem
 
 Item = tuple[str, dict[str, Any]]  # kind, data
@@ -17,7 +17,7 @@ Item = tuple[str, dict[str, Any]]  # kind, data
 def append_log(run_id: int, items: Sequence[Item], *, fence: int | None = None) -> int:
     """Append items and return the seq of the last one.
 
-    A worker names its fence, and LeaseLost is raised if it is stale; a person's page names none.
+    A worker names its fence, and LeaseLostError is raised if it is stale; a person's page names none.
     """
     with transaction.atomic():
         last = _take_numbers(run_id, len(items), fence)
@@ -39,5 +39,5 @@ def _take_numbers(run_id: int, count: int, fence: int | None) -> int:
         )
         row = cursor.fetchone()
     if row is None:
-        raise LeaseLost("Another worker holds this run now.")
+        raise LeaseLostError("Another worker holds this run now.")
     return int(row[0])

@@ -1,6 +1,5 @@
 """Projects, their columns and their members."""
 
-import re
 from datetime import timedelta
 from typing import Any
 
@@ -9,15 +8,15 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from board import bus, events
+from board.actions.cleaning import check_folder_right, clean_column, clean_project
 from board.actions.errands import end_errand, queue_errand
 from board.actions.placement import lock_columns
 from board.actions.tokens import hash_token, new_token
-from board.errors import NotAllowed, TransitionError, ValidationError
+from board.errors import NotAllowedError, TransitionError, ValidationError
 from board.events import Actor, publish
 from board.models import Column, Errand, Invitation, Membership, Project, User
 from board.states import ErrandKind, ErrandStatus, Lane, ProjectState, Role
 
-KEY = re.compile(r"[A-Z][A-Z0-9]{1,9}")
 COLUMNS = [
     ("Backlog", Lane.BACKLOG),
     ("Queued", Lane.QUEUED),
@@ -26,11 +25,9 @@ COLUMNS = [
     ("Merging", Lane.MERGING),
     ("Done", Lane.DONE),
 ]
-# A whole path, a URL, or ssh's short form; what a worker makes of it is its own affair.
-REPOSITORY = re.compile(r"/|[a-z][a-z0-9+.-]*://.|[^/:\s.~][^/:\s]*:.", re.IGNORECASE)
 SETTINGS = ("name", "setup_command", "max_parallel", "auto_merge", "model", "target_branch")
 INVITATION_LASTS = timedelta(days=7)
-MAX_PARALLEL = range(1, 51)
+MAX_ADDRESS = 254  # characters of an e-mail address, RFC 5321
 
 
 def create_project(
@@ -60,6 +57,8 @@ def create_project(
             "model": model,
         }
     )
+    if not is_rehearsal:  # its folder is ours
+        check_folder_right(values["repository"], by=by)
     try:
         with transaction.atomic():
             project = Project.objects.create(
@@ -78,34 +77,6 @@ def create_project(
             fields={"key": "This key is taken."},
         ) from error
     return project
-
-
-def clean_project(values: dict[str, Any]) -> dict[str, Any]:
-    """Return a project's values ready to be stored, or raise ValidationError naming each bad field."""
-    cleaned = {
-        name: value.replace("\x00", "").strip() if isinstance(value, str) else value
-        for name, value in values.items()
-    }
-    problems: dict[str, str] = {}
-    if "key" in cleaned:
-        cleaned["key"] = cleaned["key"].upper()
-        if not KEY.fullmatch(cleaned["key"]):
-            problems["key"] = "Two to ten letters and digits, beginning with a letter, such as BIL."
-    if "name" in cleaned and not 0 < len(cleaned["name"]) <= 120:
-        problems["name"] = "A name of at most 120 characters."
-    if "repository" in cleaned and not REPOSITORY.match(cleaned["repository"]):
-        problems["repository"] = (
-            "The whole path of a git repository on the server, from / on, or its URL."
-        )
-    if "max_parallel" in cleaned and cleaned["max_parallel"] not in MAX_PARALLEL:
-        problems["max_parallel"] = "A number from 1 to 50."
-    if len(cleaned.get("target_branch", "")) > 200:
-        problems["target_branch"] = "At most 200 characters."
-    if len(cleaned.get("model", "")) > 80:
-        problems["model"] = "At most 80 characters."
-    if problems:
-        raise ValidationError(" ".join(problems.values()), fields=problems)
-    return cleaned
 
 
 def update_project(project: Project, *, by: User, **values: Any) -> None:
@@ -133,6 +104,8 @@ def fetch_again(
         ).exists()
     ):
         raise TransitionError("The repository is being fetched already.")
+    if repository.strip():
+        check_folder_right(repository, by=by)
     with transaction.atomic():
         if repository.strip():
             Project.objects.filter(pk=project.pk).update(
@@ -193,15 +166,7 @@ def report_fetch_failure(project_id: int, message: str) -> None:
 
 def set_column(column: Column, *, by: User, name: str, limit: int | None) -> None:
     """Rename a column and set its limit (None: no limit)."""
-    title = " ".join(name.split())
-    if not 0 < len(title) <= 60:
-        raise ValidationError(
-            "A name of at most 60 characters.", fields={"name": "Give it a name."}
-        )
-    if limit is not None and not 0 < limit < 1000:
-        raise ValidationError(
-            "A limit is a number from 1 to 999.", fields={"limit": "From 1 to 999."}
-        )
+    title = clean_column(name, limit)
     with transaction.atomic():
         Column.objects.filter(pk=column.pk).update(name=title, limit=limit)
         publish(column.project_id, events.ProjectChanged(what="columns"), by=Actor.person(by))
@@ -209,11 +174,7 @@ def set_column(column: Column, *, by: User, name: str, limit: int | None) -> Non
 
 def add_column(project: Project, *, by: User, name: str, lane: Lane) -> Column:
     """Add a column behind the last one of its lane."""
-    title = " ".join(name.split())
-    if not 0 < len(title) <= 60:
-        raise ValidationError(
-            "A name of at most 60 characters.", fields={"name": "Give it a name."}
-        )
+    title = clean_column(name)
     with transaction.atomic():
         lock_columns(project.columns.values_list("pk", flat=True))
         Project.objects.select_for_update().get(pk=project.pk)
@@ -230,7 +191,7 @@ def add_column(project: Project, *, by: User, name: str, lane: Lane) -> Column:
 def invite(project: Project, *, by: User, email: str, role: Role) -> str:
     """Return the secret of a single-use invitation for `email`; it is stored as a hash only."""
     address = email.strip().lower()
-    if "@" not in address or len(address) > 254:
+    if "@" not in address or len(address) > MAX_ADDRESS:
         raise ValidationError(
             "An e-mail address, such as ann@example.org.", fields={"email": "Check this."}
         )
@@ -287,7 +248,7 @@ def _keep_an_owner(membership: Membership, *, leaves: bool) -> None:
     Project.objects.select_for_update().get(pk=membership.project_id)
     others = Membership.objects.filter(project_id=membership.project_id, role=Role.OWNER)
     if leaves and not others.exclude(pk=membership.pk).exists():
-        raise NotAllowed("A project needs an owner. Make someone else an owner first.")
+        raise NotAllowedError("A project needs an owner. Make someone else an owner first.")
 
 
 def archive_project(project: Project, *, by: User) -> None:

@@ -8,7 +8,7 @@ from board.actions.dependencies import lock_cards
 from board.actions.merges import return_to_review
 from board.actions.projects import report_fetch_failure
 from board.actions.transitions import transition
-from board.errors import LeaseLost
+from board.errors import LeaseLostError
 from board.events import Actor
 from board.models import Errand
 from board.states import ErrandKind, ErrandStatus
@@ -43,6 +43,6 @@ def _reap(errand: Errand) -> bool:
                 report_fetch_failure(errand.project_id, LOST)
             elif not again:
                 return_to_review(errand, reason=LOST, by=Actor.PULLCORD)
-    except LeaseLost:
+    except LeaseLostError:
         return False
     return True

@@ -4,7 +4,7 @@ from django.conf import settings
 
 from board.actions.cards import create_card
 from board.actions.projects import create_project
-from board.models import Project, User
+from board.models import Card, Project, User
 
 CHECK = "python3 -m unittest -q"
 
@@ -42,7 +42,7 @@ def start_rehearsal(*, by: User) -> Project:
         is_rehearsal=True,
         model="rehearsal",
     )
-    before = []
+    before: list[Card] = []
     for title, goal, files, checks in CARDS:
         card = create_card(
             project,

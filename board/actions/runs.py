@@ -14,7 +14,7 @@ from board.actions.dependencies import lock_cards, lock_with_dependents
 from board.actions.merges import begin_merge
 from board.actions.placement import at_end, column_for
 from board.actions.transitions import transition
-from board.errors import LeaseLost, TransitionError
+from board.errors import LeaseLostError, TransitionError
 from board.events import Actor, publish
 from board.models import Approval, Card, Run, Step, User
 from board.states import (
@@ -38,14 +38,14 @@ RELEASED: Mapping[str, Any] = {
 
 
 def get_held(run_id: int, fence: int) -> Run:
-    """Return the run with its card and project, or raise LeaseLost if `fence` is stale."""
+    """Return the run with its card and project, or raise LeaseLostError if `fence` is stale."""
     run = (
         Run.objects.select_related("card__project", "project")
         .filter(pk=run_id, fence=fence, status__in=HELD)
         .first()
     )
     if run is None:
-        raise LeaseLost("Another worker holds this run now.")
+        raise LeaseLostError("Another worker holds this run now.")
     return run
 
 
@@ -62,7 +62,7 @@ def begin_work(run_id: int, fence: int, **workspace: Any) -> None:
 def note_progress(run_id: int, fence: int, **progress: Any) -> None:
     """Store what the run does now: `activity`, `plan`, `head_sha`, `changes`, `evidence`. Not an event."""
     if not Run.objects.filter(pk=run_id, fence=fence, status__in=HELD).update(**progress):
-        raise LeaseLost("Another worker holds this run now.")
+        raise LeaseLostError("Another worker holds this run now.")
 
 
 def put_aside(
@@ -261,7 +261,7 @@ def _reap(run_id: int, fence: int) -> bool:
             else:
                 transition(run, RunStatus.READY, ready_at=Now(), **RELEASED)
                 _show(run, by=Actor.PULLCORD, reason="Its worker was lost; another continues it.")
-    except LeaseLost:
+    except LeaseLostError:
         return False
     return True
 
@@ -288,7 +288,7 @@ def make_ready(run: Run, *, by: Actor, reason: str = "") -> None:
 
 
 def lock_run(run_id: int, fence: int, *, with_dependents: bool = False) -> tuple[Card, Run]:
-    """Lock the card, then return it with the run that `fence` holds, or raise LeaseLost.
+    """Lock the card, then return it with the run that `fence` holds, or raise LeaseLostError.
 
     What may fail the card locks all that fails with it too, since cards are locked in id order.
     """

@@ -6,7 +6,7 @@ from django.contrib.auth import authenticate
 from django.db.models.functions import Now
 
 from board.actions.tokens import hash_token
-from board.errors import TooOften, ValidationError
+from board.errors import TooOftenError, ValidationError
 from board.models import SignInTry, User
 
 MAX_TRIES = 6  # wrong passwords for one address from one place
@@ -17,7 +17,7 @@ PAUSE = timedelta(minutes=5)
 def check_password(*, email: str, password: str, place: str) -> User:
     """Return the person with this address and password.
 
-    Raises ValidationError if there is none, and TooOften (without looking at the password) after
+    Raises ValidationError if there is none, and TooOftenError (without looking at the password) after
     MAX_TRIES wrong ones within PAUSE. `place` is the caller's network address.
     """
     address = email.strip().lower()
@@ -31,7 +31,7 @@ def check_password(*, email: str, password: str, place: str) -> User:
         or before.filter(source=source).count() >= MAX_TRIES_OF_A_PLACE
     ):
         mine.delete()
-        raise TooOften("Too many wrong passwords. Wait five minutes, then try again.")
+        raise TooOftenError("Too many wrong passwords. Wait five minutes, then try again.")
     user = authenticate(username=address, password=password)
     if not isinstance(user, User):
         raise ValidationError(

@@ -7,7 +7,7 @@ from typing import Any, cast
 from django.db.models import Expression, F, Model
 from django.db.models.expressions import Combinable
 
-from board.errors import LeaseLost, TransitionError
+from board.errors import LeaseLostError, TransitionError
 from board.models import Approval, Card, Errand, Run, Step
 from board.states import (
     APPROVAL_TRANSITIONS,
@@ -44,7 +44,7 @@ def transition(
     """Change the status of `row` from what was loaded to `to`, with `changes` in the same UPDATE.
 
     `row` shows the new values afterwards. A card's `rev` rises too.
-    Raises TransitionError if the table forbids it or someone else was first, and LeaseLost if
+    Raises TransitionError if the table forbids it or someone else was first, and LeaseLostError if
     the fence `holding` is given and stale.
     """
     model = type(row)
@@ -58,7 +58,7 @@ def transition(
         changes["rev"] = F("rev") + 1
     if not rows.update(status=to, **changes):
         if holding is not None:
-            raise LeaseLost(f"Another worker holds this {noun} now.")
+            raise LeaseLostError(f"Another worker holds this {noun} now.")
         raise TransitionError(
             f"Someone else changed this {noun} a moment ago. Reload and look again."
         )

@@ -26,7 +26,7 @@ class Heartbeat:
 
 def register_worker(worker: Worker) -> None:
     """Store a worker that has just started, and forget those that stopped long ago."""
-    worker.heartbeat_at = Now()  # type: ignore[assignment]  # an expression, computed by the database
+    worker.heartbeat_at = Now()  # an expression, computed by the database
     worker.save(force_insert=True)
     Worker.objects.filter(heartbeat_at__lt=Now() - FORGET_AFTER).delete()
 

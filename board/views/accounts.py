@@ -44,7 +44,10 @@ def sign_in(request: HttpRequest) -> HttpResponse:
 @require_POST
 def sign_out(request: HttpRequest) -> HttpResponse:
     """End the session."""
+    user_id = request.user.pk
     logout(request)
+    if user_id is not None:
+        accounts.tell_open_pages(user_id)
     return redirect("signin")
 
 

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from board.access import check_role, get_approval, list_approvals
 from board.actions import approvals
-from board.errors import AlreadyDecided, ValidationError
+from board.errors import AlreadyDecidedError, ValidationError
 from board.forms import sent
 from board.models import Approval, Membership, Project
 from board.states import ROLE_ORDER, ApprovalScope, ApprovalStatus, Role
@@ -113,7 +113,7 @@ def decide(request: HttpRequest, approval_id: int) -> HttpResponse:
         if not wants_page(request):
             raise
         return _page(request, approval, refused=error.message)
-    except AlreadyDecided as error:
+    except AlreadyDecidedError as error:
         if not wants_page(request):
             raise
         messages.warning(request, error.message)

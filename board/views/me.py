@@ -44,6 +44,7 @@ def change_password(request: HttpRequest) -> HttpResponse:
             form.refuse(error)
         else:
             update_session_auth_hash(request, user)
+            accounts.tell_open_pages(user.pk)
             messages.success(request, "Your password is changed. Your other sessions have ended.")
             return redirect("me")
     return _page(request, form=form)

@@ -7,7 +7,7 @@ from django.contrib.auth.middleware import LoginRequiredMiddleware
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.utils.http import url_has_allowed_host_and_scheme
 
-from board.errors import BoardError, NotAllowed
+from board.errors import BoardError, NotAllowedError
 from board.views.errors import error_answer, wants_page
 
 Handler = Callable[[HttpRequest], HttpResponseBase]
@@ -73,7 +73,7 @@ class BoardErrorMiddleware:
     ) -> HttpResponseBase | None:
         if not isinstance(exception, BoardError):
             return None
-        refused = isinstance(exception, NotAllowed)
+        refused = isinstance(exception, NotAllowedError)
         if wants_page(request) and request.method == "POST" and not refused:
             messages.error(request, exception.message)
             return HttpResponseRedirect(page_before(request))

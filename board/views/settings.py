@@ -8,7 +8,7 @@ from django.views.decorators.debug import sensitive_post_parameters, sensitive_v
 from django.views.decorators.http import require_POST, require_safe
 
 from board.actions import credentials
-from board.errors import BoardError, NotAllowed
+from board.errors import BoardError, NotAllowedError
 from board.forms import CredentialForm
 from board.models import Credential, User
 from board.views.accounts import next_page
@@ -60,7 +60,7 @@ def remove_credential(request: HttpRequest) -> HttpResponse:
 def _owner(request: HttpRequest) -> User:
     user = person(request)
     if not user.is_owner:
-        raise NotAllowed("Only an owner of this installation may see and change its settings.")
+        raise NotAllowedError("Only an owner of this installation may see and change its settings.")
     return user
 
 

@@ -53,7 +53,9 @@ def test_a_question_is_answered_once_and_the_command_runs_once(
     parts: tuple[Product, MessagesApi], tmp_path: Path
 ) -> None:
     product, api = parts
-    product.project("BIL", make_repository(tmp_path / "origin.git", {"old/a.txt": "x\n", "b.txt": "b\n"}))
+    product.project(
+        "BIL", make_repository(tmp_path / "origin.git", {"old/a.txt": "x\n", "b.txt": "b\n"})
+    )
     api.script(
         "Tidy",
         [
@@ -73,21 +75,29 @@ def test_a_question_is_answered_once_and_the_command_runs_once(
     assert len(api.conversation("Tidy")) == 2
 
 
-def test_a_denial_reaches_the_agent_with_its_reason(parts: tuple[Product, MessagesApi], tmp_path: Path) -> None:
+def test_a_denial_reaches_the_agent_with_its_reason(
+    parts: tuple[Product, MessagesApi], tmp_path: Path
+) -> None:
     product, api = parts
     product.project("BIL", make_repository(tmp_path / "origin.git", {"old/a.txt": "x\n"}))
     api.script("Tidy", [call("bash", command="rm -r old"), report("done", "Left it.")])
     card = product.card("BIL", "Tidy")
     product.queue(card["ref"])
-    product.decide(product.wait_for_question()["id"], "deny", comment="The lawyers need that folder")
+    product.decide(
+        product.wait_for_question()["id"], "deny", comment="The lawyers need that folder"
+    )
     product.wait_for_card(card["ref"], "review")
     heard = all_results(api.conversation("Tidy"))
     assert "The lawyers need that folder" in heard
 
 
-def test_an_edited_command_runs_in_place_of_the_first(parts: tuple[Product, MessagesApi], tmp_path: Path) -> None:
+def test_an_edited_command_runs_in_place_of_the_first(
+    parts: tuple[Product, MessagesApi], tmp_path: Path
+) -> None:
     product, api = parts
-    product.project("BIL", make_repository(tmp_path / "origin.git", {"old/a.txt": "x\n", "new/b.txt": "y\n"}))
+    product.project(
+        "BIL", make_repository(tmp_path / "origin.git", {"old/a.txt": "x\n", "new/b.txt": "y\n"})
+    )
     api.script("Tidy", [call("bash", command="rm -r new old"), report("done", "Tidied.")])
     card = product.card("BIL", "Tidy", checks=["test ! -e old", "test -e new"])
     product.queue(card["ref"])
@@ -102,7 +112,9 @@ def test_a_failing_check_goes_back_twice_and_then_fails_the_card(
 ) -> None:
     product, api = parts
     product.project("BIL", make_repository(tmp_path / "origin.git"))
-    api.script("Never", [report("done", "Done."), report("done", "Again."), report("done", "Surely.")])
+    api.script(
+        "Never", [report("done", "Done."), report("done", "Again."), report("done", "Surely.")]
+    )
     card = product.card("BIL", "Never", checks=["echo the cause; exit 3"])
     product.queue(card["ref"])
     failed = product.wait_for_card(card["ref"], "failed")
@@ -123,7 +135,8 @@ def test_a_diamond_of_cards_runs_in_order_without_a_person(
     product.project("BIL", make_repository(tmp_path / "origin.git"), auto_merge=True)
     for name in "ABCD":
         api.script(
-            f"Card {name}", [call("write_file", path=f"{name}.txt", content=name), report("done", name)]
+            f"Card {name}",
+            [call("write_file", path=f"{name}.txt", content=name), report("done", name)],
         )
     a = product.card("BIL", "Card A")["ref"]
     b = product.card("BIL", "Card B", depends_on=[a])["ref"]
@@ -139,7 +152,9 @@ def test_a_diamond_of_cards_runs_in_order_without_a_person(
     assert claims[3] == d
 
 
-def test_a_cancelled_run_leaves_no_process(parts: tuple[Product, MessagesApi], tmp_path: Path) -> None:
+def test_a_cancelled_run_leaves_no_process(
+    parts: tuple[Product, MessagesApi], tmp_path: Path
+) -> None:
     product, api = parts
     product.project("BIL", make_repository(tmp_path / "origin.git"))
     api.script("Slow", [call("bash", command="sleep 4711"), report("done", "x")])

@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 from board import access
 from board.actions.approvals import Question, request_approval
 from board.actions.projects import archive_project
-from board.errors import NotAllowed
+from board.errors import NotAllowedError
 from board.models import Membership, User
 from board.states import ROLE_ORDER, Role
 
@@ -55,7 +55,7 @@ def test_a_role_includes_the_smaller_ones_and_no_larger_one(
         if ROLE_ORDER[have] >= ROLE_ORDER[need]:
             assert things[kind](mallory, role=need) is not None
         else:
-            with pytest.raises(NotAllowed, match=f"you are a {have}"):
+            with pytest.raises(NotAllowedError, match=f"you are a {have}"):
                 things[kind](mallory, role=need)
 
 

@@ -8,7 +8,7 @@ import pytest
 from agents.harness.ports import EntryKind
 from board import states
 from board.actions.transitions import TABLES, transition
-from board.errors import LeaseLost, TransitionError
+from board.errors import LeaseLostError, TransitionError
 from board.models import Approval, Card, Errand, Run, Step
 from board.states import LANE_OF, ApprovalStatus, CardStatus, ErrandStatus, RunStatus, StepStatus
 
@@ -62,7 +62,7 @@ def test_who_comes_second_changes_nothing(rows):
 @pytest.mark.django_db
 def test_a_stale_fence_changes_nothing(rows):
     run = rows[Run]
-    with pytest.raises(LeaseLost):
+    with pytest.raises(LeaseLostError):
         transition(run, RunStatus.SUCCEEDED, holding=run.fence + 1)
     assert Run.objects.get(pk=run.pk).status == RunStatus.RUNNING
 

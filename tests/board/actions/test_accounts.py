@@ -7,7 +7,7 @@ import pytest
 from django.db.models.functions import Now
 
 from board.actions import accounts, credentials
-from board.errors import NotAllowed, ValidationError
+from board.errors import NotAllowedError, ValidationError
 from board.models import ApiToken, Credential, OwnerLink, User
 from tests.races import at_once
 
@@ -26,7 +26,7 @@ def test_the_newest_owner_link_works_once(db):
     owner = accounts.claim_ownership(new, **PERSON)
     assert (owner.email, owner.is_owner) == ("ann@example.org", True)
     assert accounts.create_owner_link() is None
-    with pytest.raises(NotAllowed, match="used already"):
+    with pytest.raises(NotAllowedError, match="used already"):
         accounts.claim_ownership(new, **PERSON | {"email": "b@example.org"})
 
 
@@ -47,7 +47,7 @@ def test_of_two_people_with_the_link_one_is_the_owner():
             for email in ("a@example.org", "b@example.org")
         ]
     )
-    assert sorted(type(answer).__name__ for answer in answers) == ["NotAllowed", "User"]
+    assert sorted(type(answer).__name__ for answer in answers) == ["NotAllowedError", "User"]
     assert User.objects.count() == 1
 
 

@@ -8,7 +8,13 @@ from board.actions import approvals
 from board.actions.approvals import GrantedCall, Question, decide, grants_of, request_approval
 from board.actions.claims import claim_next
 from board.actions.journal import resume_step
-from board.errors import AlreadyDecided, LeaseLost, NotAllowed, TransitionError, ValidationError
+from board.errors import (
+    AlreadyDecidedError,
+    LeaseLostError,
+    NotAllowedError,
+    TransitionError,
+    ValidationError,
+)
 from board.models import Approval, Event, LogItem, PolicyVersion, Run, Step
 from board.states import ApprovalScope, Role, RunStatus
 from tests.races import at_once
@@ -60,7 +66,7 @@ def test_a_question_puts_its_run_aside_and_holds_nothing(running):
 
 
 def test_a_worker_without_the_lease_cannot_ask(running):
-    with pytest.raises(LeaseLost):
+    with pytest.raises(LeaseLostError):
         request_approval(running.pk, running.fence + 1, question(), seq=None, active_seconds=0)
     assert not Approval.objects.exists()
     assert not Step.objects.exists()
@@ -96,10 +102,10 @@ def test_the_second_answer_is_told_who_was_first(running, alice, bob):
     approval = ask(running)
     late = Approval.objects.get(pk=approval.pk)
     answer(approval, bob)
-    with pytest.raises(AlreadyDecided, match="Bob approved this before you") as caught:
+    with pytest.raises(AlreadyDecidedError, match="Bob approved this before you") as caught:
         answer(late, alice, approve=False)
     assert caught.value.fields == {"status": "approved", "decided_by": "Bob"}
-    with pytest.raises(AlreadyDecided):
+    with pytest.raises(AlreadyDecidedError):
         answer(approval, bob)
     assert Event.objects.filter(kind="ApprovalDecided").count() == 1
 
@@ -118,7 +124,7 @@ def test_of_many_answers_at_the_same_moment_one_counts(running, alice, bob):
     )
     winners = [person for person, outcome in zip(people, answers, strict=True) if outcome is None]
     assert len(winners) == 1
-    assert sum(isinstance(outcome, AlreadyDecided) for outcome in answers) == 5
+    assert sum(isinstance(outcome, AlreadyDecidedError) for outcome in answers) == 5
     approval.refresh_from_db()
     assert approval.decided_by == winners[0][0]
     assert approval.status == ("approved" if winners[0][1] else "denied")
@@ -182,7 +188,7 @@ def test_an_edit_keeps_the_shape_of_the_call_so_it_is_refused_with(running, bob,
 
 def test_a_member_may_not_approve_for_ever(running, bob):
     approval = ask(running)
-    with pytest.raises(NotAllowed, match="Only a maintainer"):
+    with pytest.raises(NotAllowedError, match="Only a maintainer"):
         answer(approval, bob, scope=ApprovalScope.ALWAYS)
     approval.refresh_from_db()
     assert approval.status == "pending"
@@ -235,7 +241,7 @@ def test_a_call_that_changed_after_its_approval_is_asked_about_again(running, bo
         running.pk, taken.fence, question(), seq=first.step.seq, active_seconds=0
     )
     assert second.step == first.step
-    with pytest.raises(AlreadyDecided):
+    with pytest.raises(AlreadyDecidedError):
         answer(first, bob)
     answer(second, bob)
     again = claim(worker)
@@ -247,7 +253,7 @@ def test_the_question_of_a_cancelled_run_cannot_be_answered(running, alice, bob)
 
     approval = ask(running)
     cancel_card(running.card, by=alice)
-    with pytest.raises(AlreadyDecided, match="This run was cancelled") as caught:
+    with pytest.raises(AlreadyDecidedError, match="This run was cancelled") as caught:
         answer(approval, bob)
     assert caught.value.fields["status"] == "cancelled"
     assert Run.objects.get().status == RunStatus.CANCELLED

@@ -3,7 +3,7 @@
 import pytest
 
 from board.actions import journal
-from board.errors import LeaseLost, TransitionError
+from board.errors import LeaseLostError, TransitionError
 from board.models import Run, Step, Usage
 from board.states import StepKind, StepStatus
 from tests.races import at_once
@@ -55,11 +55,11 @@ def test_a_step_is_closed_once_and_its_tokens_are_booked_once(running):
 
 def test_a_stale_fence_writes_no_step(running):
     seq = begin(running)
-    with pytest.raises(LeaseLost):
+    with pytest.raises(LeaseLostError):
         begin(running, fence=running.fence + 1)
-    with pytest.raises(LeaseLost):
+    with pytest.raises(LeaseLostError):
         journal.finish_step(running.pk, running.fence + 1, seq=seq, response={}, usage=USAGE)
-    with pytest.raises(LeaseLost):
+    with pytest.raises(LeaseLostError):
         journal.resume_step(running.pk, running.fence + 1, seq=seq)
     assert Step.objects.get().status == "started"
     assert not Usage.objects.exists()

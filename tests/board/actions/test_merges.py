@@ -12,7 +12,7 @@ from board.actions.errands import claim_errand
 from board.actions.merges import finish_merge, refuse_merge, request_merge
 from board.actions.reaping import MAX_LOSSES, reap_errands
 from board.actions.workers import beat
-from board.errors import LeaseLost, TransitionError
+from board.errors import LeaseLostError, TransitionError
 from board.events import Actor
 from board.models import Card, Errand, Event, Project
 from board.states import CardStatus
@@ -62,7 +62,7 @@ def test_a_merge_is_asked_for_and_done(reviewed, new_card, bob, worker):
     assert reviewed.done_at is not None
     done = Event.objects.get(kind="CardDone")
     assert done.payload == {"sha": "b" * 40, "delivery": "Pushed to main."}
-    with pytest.raises((LeaseLost, TransitionError)):
+    with pytest.raises((LeaseLostError, TransitionError)):
         finish_merge(errand, fence=1, sha="c" * 40, delivery="", by=Actor.person(bob))
     waiting.refresh_from_db()
     assert waiting.unmet == 0
@@ -107,7 +107,7 @@ def test_a_lost_errand_is_tried_again_and_then_given_up(reviewed, alice, worker)
         expire(first)
         assert reap_errands() == 1
         assert claim_errand(uuid4()) is not None
-    with pytest.raises(LeaseLost):
+    with pytest.raises(LeaseLostError):
         finish_merge(first, fence=1, sha="b" * 40, delivery="", by=Actor.PULLCORD)
     reviewed.refresh_from_db()
     assert reviewed.status == CardStatus.MERGING

@@ -8,7 +8,7 @@ from django.db.models.functions import Now
 
 from board.actions import projects
 from board.actions.errands import claim_errand
-from board.errors import LeaseLost, NotAllowed, TransitionError, ValidationError
+from board.errors import LeaseLostError, NotAllowedError, TransitionError, ValidationError
 from board.models import Column, Errand, Event, Invitation, Membership, Project
 from board.states import Lane, Role
 from tests.races import at_once
@@ -93,7 +93,7 @@ def test_a_fetch_that_fails_says_why_and_is_tried_again_elsewhere(alice, worker)
     with pytest.raises(TransitionError, match="already"):
         projects.fetch_again(project, by=alice)
     errand = claim(worker)
-    with pytest.raises(LeaseLost):
+    with pytest.raises(LeaseLostError):
         projects.fail_fetch(errand, fence=errand.fence + 1, message="x")
     projects.fail_fetch(errand, fence=errand.fence, message="No such folder.", code="missing")
     project.refresh_from_db()
@@ -183,9 +183,9 @@ def test_who_cannot_be_invited(project, alice, email):
 
 def test_a_project_keeps_an_owner(project, alice, bob):
     mine = project.memberships.get(user=alice)
-    with pytest.raises(NotAllowed, match="needs an owner"):
+    with pytest.raises(NotAllowedError, match="needs an owner"):
         projects.set_role(mine, by=alice, role=Role.MEMBER)
-    with pytest.raises(NotAllowed):
+    with pytest.raises(NotAllowedError):
         projects.remove_member(mine, by=alice)
     projects.set_role(project.memberships.get(user=bob), by=alice, role=Role.OWNER)
     projects.remove_member(mine, by=alice)
@@ -197,7 +197,7 @@ def test_of_two_owners_who_leave_at_the_same_moment_one_stays(project, alice, bo
     projects.set_role(project.memberships.get(user=bob), by=alice, role=Role.OWNER)
     pair = [project.memberships.get(user=user) for user in (alice, bob)]
     answers = at_once(*[lambda row=row: projects.remove_member(row, by=alice) for row in pair])
-    assert sorted(type(answer).__name__ for answer in answers) == ["NoneType", "NotAllowed"]
+    assert sorted(type(answer).__name__ for answer in answers) == ["NoneType", "NotAllowedError"]
 
 
 def test_an_archived_project_says_so(project, alice):

@@ -13,7 +13,7 @@ from board.actions.cancels import cancel_card
 from board.actions.claims import claim_next
 from board.actions.logs import append_log
 from board.actions.workers import beat, cancelled_among
-from board.errors import LeaseLost, TransitionError
+from board.errors import LeaseLostError, TransitionError
 from board.models import Approval, Card, Errand, Event, LogItem, Project, Run
 from board.states import ApprovalStatus, CardStatus, FailureKind, RunStatus, WaitingFor
 from tests.races import at_once
@@ -137,11 +137,11 @@ def test_a_worker_whose_lease_was_taken_writes_nothing_by(running, worker, write
     assert runs.reap_runs() == 1
     before: dict[str, Any] = dict(Run.objects.values().get())
     events = Event.objects.count()
-    with pytest.raises(LeaseLost):
+    with pytest.raises(LeaseLostError):
         WRITES[write](running.pk, running.fence)
     taken = claim(worker, agent="agent-2")
     assert taken.fence == running.fence + 2
-    with pytest.raises(LeaseLost):
+    with pytest.raises(LeaseLostError):
         WRITES[write](running.pk, running.fence)
     after: dict[str, Any] = dict(Run.objects.values().get())
     same = ("branch", "activity", "log_seq", "summary", "failure", "ended_at")
