@@ -1,8 +1,11 @@
 """What the gate knows besides the call: where things are, what people have written or answered."""
 
+import glob
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
@@ -55,16 +58,16 @@ class RealFiles:
 
     def matches(self, pattern: str, *, folder: str, limit: int) -> list[str]:
         """See Files."""
-        found: list[str] = []
-        whole = pattern if pattern.startswith("/") else f"{folder}/{pattern}"
+        base = self._outside(folder)
+        if pattern.startswith("/"):
+            pattern = self._outside(pattern)
+        # Not Path.glob: for the shell `*` does not match names that begin with a dot.
+        found = glob.iglob(pattern, root_dir=base)  # noqa: PTH207
         try:
-            for path in Path("/").glob(self._outside(whole).lstrip("/") or "."):
-                found.append(self._inside(str(path)))
-                if len(found) >= limit:
-                    break
-        except (OSError, ValueError, NotImplementedError):
-            return found
-        return found
+            paths = [str(Path(base, path)) for path in islice(found, limit)]
+        except (OSError, ValueError, re.error):
+            return []
+        return [self._inside(path) for path in paths]
 
     def _outside(self, path: str) -> str:
         """Where a path of the sandbox is on this machine."""

@@ -88,7 +88,10 @@ def context_of(text: str, files: Mapping[str, str], rules: Policy) -> Context:
         product_urls=(words["product_url"],) if "product_url" in words else (),
         home=Path(words.get("home", "/home/agent")),
         scratch=Path(words.get("scratch", "/tmp")),  # noqa: S108  as the corpora say
-        sandbox=_SANDBOXES.get(words.get("sandbox", "off"), "none"),
+        # A shell that remembers its folder is not what this gate judges, so everything asks.
+        sandbox="none"
+        if words.get("shell") == "persistent"
+        else _SANDBOXES.get(words.get("sandbox", "off"), "none"),
         rules=rules,
         trusted_servers=frozenset(trusted),
         files=PaperFiles({str(workspace / name): content for name, content in files.items()}),

@@ -1,21 +1,23 @@
 """Judges a call of a tool that a server outside provides (MCP)."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
-from agents.harness.policy import denies, files
+from agents.harness.policy import denies, files, network
 from agents.harness.policy.context import Context
 from agents.harness.policy.findings import Finding
 from agents.harness.policy.opinions import Opinion, strictest
 from agents.harness.ports import Tier, ToolCall
 
+_WRITING = re.compile(r"(?i)write|edit|create|delete|remove|move|rename|update|set_|put|append")
 _COMMAND_FIELDS = frozenset({"command", "cmd", "script", "code", "shell"})
 
 
 def judge(call: ToolCall, context: Context) -> Opinion:
     """L8 if the server is trusted, the tool only reads, and its arguments raise no objection."""
     arguments = call.input.get("arguments", {})
-    findings = list(_objections(context, arguments))
+    findings = list(_objections(context, arguments, writes=_writes(call)))
     if findings:
         findings.sort(key=lambda finding: "DACL".index(finding.rule[0]))
         return Opinion(strictest(findings), findings)
@@ -32,21 +34,37 @@ def _ask(reason: str) -> Opinion:
     return Opinion(Tier.ASK, [Finding("A14", reason)])
 
 
-def _objections(context: Context, arguments: Any) -> Iterator[Finding]:
+def _writes(call: ToolCall) -> bool:
+    """A server may call a tool read-only that is not, so its name counts as well."""
+    hints = call.input.get("annotations", {})
+    return (
+        hints.get("readOnlyHint") is not True
+        or _WRITING.search(str(call.input.get("tool"))) is not None
+    )
+
+
+def _objections(context: Context, arguments: Any, *, writes: bool) -> Iterator[Finding]:
     for name, text in _strings("", arguments):
         if name in _COMMAND_FIELDS:
             yield Finding("A14", "Runs a command on a server")
             yield from denies.judge(context, text).findings
         elif text.startswith(("/", "~", "./", "../")) and "\n" not in text:
-            yield from _path(context, text)
+            yield from _path(context, text, writes=writes)
+        for host, port in network.addresses_in(text):
+            if network.is_product(context, host, port):
+                yield Finding("D4", "Calls this product's own address")
 
 
-def _path(context: Context, text: str) -> Iterator[Finding]:
+def _path(context: Context, text: str, *, writes: bool) -> Iterator[Finding]:
     path = files.real(context, text)
+    if writes and (files.is_policy(context, path) or files.is_product(context, path)):
+        yield Finding("D4", f"Changes the policy or files of this product ({path})")
+        return
+    if writes and files.is_persistence(path):
+        yield Finding("D7", f"Leaves a back door ({path})")
+        return
     if files.is_product_data(context, path) or files.is_environment(path):
         yield Finding("D5", f"Reads secrets or data of this product ({text})")
-    elif files.is_policy(context, path):
-        yield Finding("A14", f"Touches the policy ({text})")
     elif files.is_secret(path):
         yield Finding("A12", f"Touches a file that may hold secrets ({text})")
     elif not files.is_readable(context, path):

@@ -39,8 +39,9 @@ _MOUNT = re.compile(r"(?:-v|--volume|--mount)(?:=|$)|-v.")
 _HOST_SPACES = re.compile(r"--(?:net|network|pid|ipc|uts|userns|cgroupns)(?:=|\s)host")
 _SYSTEM_MOUNTS = (
     "/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/boot", "/dev", "/proc", "/sys", "/var",
-    "/root", "/run", "/home",
+    "/run",
 )  # fmt: skip
+_HARMLESS_MOUNTS = frozenset({"/etc/localtime", "/etc/timezone", "/etc/hosts", "/dev/shm"})  # noqa: S108
 
 
 def place(context: Context, text: str, command: Command) -> str:
@@ -198,7 +199,10 @@ def _is_host_mount(context: Context, source: str, command: Command) -> bool:
         return True
     if files.is_inside(context, path):
         return False
-    return path == "/" or any(files.is_below(path, folder) for folder in _SYSTEM_MOUNTS)
+    if path in _HARMLESS_MOUNTS:
+        return False
+    whole = ("/", "/root", "/home", str(context.home))
+    return path in whole or any(files.is_below(path, folder) for folder in _SYSTEM_MOUNTS)
 
 
 RULES: tuple[Callable[[Context, Command], Iterator[Finding]], ...] = (

@@ -13,6 +13,7 @@ SECRET_VARIABLES = re.compile(
 )
 _RESERVED = "PULLCORD_"
 _OWN_PROCESSES = re.compile(r"pullcord|manage\.py[ .]+up|board\.asgi|celery.*-A[ .]*board")
+_READS_FOLDERS = frozenset({"grep", "rg", "ag", "tar", "zip", "cp", "rsync", "scp", "mv"})
 _SERVICE_TOOLS = frozenset({"systemctl", "service", "supervisorctl"})
 _STOPPING = frozenset(
     {"stop", "restart", "kill", "disable", "mask", "reload", "try-restart", "reset-failed"}
@@ -20,6 +21,10 @@ _STOPPING = frozenset(
 _CODE_ENVIRONMENT = re.compile(r"environ|getenv|\bENV\b|process\.env|%ENV|\$_ENV|\$_SERVER")
 _ENVIRONMENT_TEXT = re.compile(r"/proc/\S*environ$")  # also with a part that is not known
 _CODE_VARIABLE = re.compile(r"(?:process\.env\.|ENV\{|\$ENV\{)['\"]?(\w+)")
+_CODE_SETS = re.compile(  # a test may set such a variable for itself
+    r"(?:environ\[|ENV\[|process\.env[.\[])['\"]?(\w+)['\"]?\]?\s*=[^=]"
+    r"|setdefault\(\s*['\"](\w+)"
+)
 _CODE_WRITES = re.compile(
     r"write|open\s*\([^)]*['\"][wax+]|unlink|remove|rename|copy|move|truncate|rmtree|rmSync|chmod"
 )
@@ -96,7 +101,9 @@ def sets_own_variables(_context: Context, command: Command) -> Iterator[Finding]
 
 def reads_product_secrets(context: Context, command: Command) -> Iterator[Finding]:
     """D5: key and data files, secret variables, environments of processes."""
-    for word in [*command.words, *(one.target for one in command.redirections)]:
+    words = [*command.words, *(one.target for one in command.redirections)]
+    words += [value for _, value in command.assignments]
+    for word in words:
         for name in word.names:
             if SECRET_VARIABLES.fullmatch(name):
                 yield Finding("D5", f"Uses a secret of this product (${name})")
@@ -106,8 +113,13 @@ def reads_product_secrets(context: Context, command: Command) -> Iterator[Findin
             path = files.real(context, text, cwd=command.cwd)
             if files.is_environment(path) or _ENVIRONMENT_TEXT.match(text):
                 yield Finding("D5", f"Reads the environment of a process ({text})")
-            elif files.is_product_data(context, path):
+            elif files.is_product_data(context, path) or _reads_all_of_it(context, command, path):
                 yield Finding("D5", f"Reads secrets or data of this product ({text})")
+
+
+def _reads_all_of_it(context: Context, command: Command, path: str) -> bool:
+    """`grep -r key FOLDER` of the product reads its secrets, too."""
+    return command.name in _READS_FOLDERS and path in map(str, context.product_paths)
 
 
 def _named_variables(command: Command) -> Iterator[Finding]:
@@ -146,6 +158,7 @@ def in_code(
     names = {match[1] for match in _CODE_VARIABLE.finditer(text)}
     if _CODE_ENVIRONMENT.search(text):
         names.update(strings)
+    names -= {match[1] or match[2] for match in _CODE_SETS.finditer(text)}
     for name in sorted(names):
         if SECRET_VARIABLES.fullmatch(name):
             yield Finding("D5", f"Uses a secret of this product ({name})")

@@ -3,6 +3,7 @@
 import itertools
 import os
 import re
+from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
 from agents.harness.policy.context import Context
@@ -88,8 +89,8 @@ _PROTECTED_PAIRS = (
 
 # Where code hides that runs at log-in or for everybody.
 _PERSISTENCE = re.compile(
-    r"/etc/(?:sudoers|passwd|shadow|gshadow|group|crontab|ld\.so\.preload|rc\.local|profile)-?"
-    r"|/etc/(?:sudoers\.d|cron[^/]*|systemd|init\.d|profile\.d|pam\.d|ld\.so\.conf\.d)(?:/.*)?"
+    r"/etc/(?:sudoers|passwd|shadow|gshadow|crontab|ld\.so\.preload|rc\.local)-?"
+    r"|/etc/(?:sudoers\.d|cron[^/]*|systemd|init\.d)(?:/.*)?"
     r"|/var/spool/cron(?:/.*)?|(?:/usr)?/lib/systemd(?:/.*)?"
     r"|.*/\.ssh/authorized_keys2?"
 )
@@ -100,6 +101,7 @@ _DEVICE = re.compile(
 _KERNEL = re.compile(r"/proc/sys(?:/.*)?|/proc/sysrq-trigger|/sys(?:/.*)?")
 _ENVIRONMENT = re.compile(r"/proc/[^/]+(?:/task/[^/]+)?/environ")
 _PRODUCT_DATA = re.compile(r".*\.(?:sqlite3?|db|key|pem)(?:-\w+)?|.*secret.*|.*credential.*")
+_PRODUCT_DATA_NAMES = (".env", "db.sqlite3", "pullcord.sqlite3", "secret_key", "key.pem")
 _PRODUCT_DATA_FOLDERS = frozenset({"data", "media", "secrets", "keys", "backups"})
 
 
@@ -150,10 +152,12 @@ def _relative(context: Context, path: str) -> str:
 
 def is_policy(context: Context, path: str) -> bool:
     """Rule D4: the repository's share of the policy, in the workspace or the main checkout."""
-    roots = [context.workspace, *([context.repository] if context.repository else [])]
-    if not any(is_below(path, root) for root in roots):
-        return False
-    return POLICY_FOLDER in (part.casefold() for part in PurePosixPath(path).parts)
+    for root in (context.workspace, context.repository):
+        if root is not None and is_below(path, root):
+            parts = PurePosixPath(path[len(str(root)) :].lstrip("/")).parts
+            if parts and parts[0].casefold() == POLICY_FOLDER:
+                return True
+    return False
 
 
 def is_product(context: Context, path: str) -> bool:
@@ -173,7 +177,10 @@ def is_product_data(context: Context, path: str) -> bool:
     """Rule D5: what of the product must not even be read."""
     if not is_product(context, path):
         return False
-    if is_secret(path) or _PRODUCT_DATA.fullmatch(path.rpartition("/")[2].casefold()):
+    name = path.rpartition("/")[2].casefold()
+    if is_secret(path) or _PRODUCT_DATA.fullmatch(name):
+        return True
+    if set("*?[") & set(name) and any(fnmatchcase(one, name) for one in _PRODUCT_DATA_NAMES):
         return True
     for product in context.product_paths:
         if is_below(path, product):

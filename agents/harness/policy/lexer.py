@@ -235,8 +235,10 @@ class Lexer:
             part.text.append(value.text)
 
     def _variable(self, part: _Part, name: str) -> None:
-        part.names.add(name)
-        self._note(part, self._variables.get(name, Word("", known=False)))
+        value = self._variables.get(name)
+        if value is None:  # it comes from the environment
+            part.names.add(name)
+        self._note(part, value or Word("", known=False))
 
     def _braced(self, part: _Part) -> None:
         start, depth = self._at, 1

@@ -6,130 +6,14 @@ dangerous in every abbreviation, too. What is not on the list asks.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
-from agents.harness.policy import programs_git, programs_test
+from agents.harness.policy import files, programs_git, programs_test
 from agents.harness.policy.context import Context
 from agents.harness.policy.programs_paths import Refused, check_read, expand
+from agents.harness.policy.programs_readers import READERS
 from agents.harness.policy.simple import Argument
 
-
-@dataclass(frozen=True)
-class Reader:
-    """A program that reads. `text_arguments` of its first plain arguments are no paths."""
-
-    dangerous_letters: str = ""
-    dangerous_words: tuple[str, ...] = ()
-    text_arguments: int = 0
-    most_arguments: int | None = None
-    metadata_only: bool = False  # it shows nothing of the content
-    # Options that give what the first argument gives otherwise: letters, and long names.
-    text_letters: str = ""
-    text_words: tuple[str, ...] = ()
-
-
-_ANY_FILE_LIST = ("--files0-from",)
-
-_GREP = Reader(
-    dangerous_words=("--exclude-from",),
-    text_arguments=1,
-    text_letters="ef",
-    text_words=("--regexp", "--file"),
-)
-
-READERS: dict[str, Reader] = {
-    **dict.fromkeys(
-        [
-            "cat",
-            "head",
-            "tail",
-            "nl",
-            "cut",
-            "tr",
-            "paste",
-            "column",
-            "fold",
-            "cmp",
-            "comm",
-            "od",
-            "strings",
-            "md5sum",
-            "sha1sum",
-            "sha256sum",
-            "sha512sum",
-            "cksum",
-            "b2sum",
-            "expand",
-            "unexpand",
-            "tac",
-            "rev",
-        ],
-        Reader(),
-    ),
-    **dict.fromkeys(
-        ["ls", "stat", "realpath", "readlink", "basename", "dirname", "test", "[", "du", "df"],
-        Reader(metadata_only=True, dangerous_words=_ANY_FILE_LIST),
-    ),
-    **dict.fromkeys(
-        [
-            "pwd",
-            "true",
-            "false",
-            "echo",
-            "printf",
-            "seq",
-            "expr",
-            "sleep",
-            "which",
-            "type",
-            "id",
-            "whoami",
-            "uname",
-            "nproc",
-            "free",
-            "uptime",
-            "ps",
-            "pgrep",
-        ],
-        Reader(text_arguments=1_000),
-    ),
-    "wc": Reader(dangerous_words=_ANY_FILE_LIST),
-    "diff": Reader(dangerous_letters="l", dangerous_words=("--paginate",)),
-    "file": Reader(
-        dangerous_letters="CzZmf",
-        dangerous_words=("--compile", "--uncompress", "--magic-file", "--files-from"),
-    ),
-    "sort": Reader(
-        dangerous_letters="oT",
-        dangerous_words=(
-            "--output",
-            "--compress-program",
-            "--temporary-directory",
-            *_ANY_FILE_LIST,
-        ),
-    ),
-    "uniq": Reader(most_arguments=1),  # the second is a file to write
-    "xxd": Reader(dangerous_letters="r", most_arguments=1),
-    "tree": Reader(dangerous_letters="oR", metadata_only=True, dangerous_words=("--fromfile",)),
-    "find": Reader(metadata_only=True),
-    "grep": _GREP,
-    "egrep": _GREP,
-    "fgrep": _GREP,
-    "rg": Reader(
-        dangerous_letters="z",
-        dangerous_words=("--pre", "--hostname-bin", "--search-zip", "--ignore-file"),
-        text_arguments=1,
-        text_letters="ef",
-        text_words=("--regexp", "--file", "--files", "--type-list"),
-    ),
-    "jq": Reader(
-        dangerous_letters="L", text_arguments=1, text_letters="f", text_words=("--from-file",)
-    ),
-    "hostname": Reader(most_arguments=0, dangerous_letters="Fb", dangerous_words=("--file",)),
-    "date": Reader(text_arguments=1, dangerous_letters="sf", dangerous_words=("--set", "--file")),
-    "cd": Reader(metadata_only=True, most_arguments=1),
-}
-
+_MOST_DOT_ENV = 50
 _FIND_ACTIONS = frozenset(
     [
         "-delete",
@@ -166,6 +50,8 @@ def allowing_rule(context: Context, arguments: Sequence[Argument]) -> str:
     if name in special:
         return special[name](context, rest)
     if name in READERS:
+        if name == "find" and (action := _FIND_ACTIONS.intersection(rest)):
+            raise Refused("A3", f"`find {min(action)}` deletes, writes or starts programs")
         _check_reader(context, name, rest)
         return "L1"
     raise Refused("A9", f"`{name}` is not on the list of commands that run without asking")
@@ -173,8 +59,6 @@ def allowing_rule(context: Context, arguments: Sequence[Argument]) -> str:
 
 def _check_reader(context: Context, name: str, arguments: list[str]) -> None:
     reader = READERS[name]
-    if name == "find" and (action := _FIND_ACTIONS.intersection(arguments)):
-        raise Refused("A3", f"`find {min(action)}` deletes, writes or starts programs")
     plain, options = split(arguments)
     for option in options:
         if is_dangerous(option, reader.dangerous_letters, reader.dangerous_words):
@@ -188,6 +72,22 @@ def _check_reader(context: Context, name: str, arguments: list[str]) -> None:
         texts = 0
     for argument in [*plain[texts:], *values(options)]:
         check_read(context, argument, metadata_only=reader.metadata_only)
+    if name.endswith("grep") and is_dangerous("".join(options), "rR", ("--recursive",)):
+        _check_recursive(context, plain[texts:] or ["."], options)
+
+
+def _check_recursive(context: Context, folders: list[str], options: list[str]) -> None:
+    """A search through a folder also reads the secrets in it, unless only some names are read."""
+    patterns = [
+        value for key, _, value in (o.partition("=") for o in options) if key == "--include"
+    ]
+    if patterns:  # that they look for secrets has been checked
+        return
+    for folder in folders:
+        place = files.real(context, folder)
+        for found in context.files.matches(".env*", folder=place, limit=_MOST_DOT_ENV):
+            if files.is_secret(found):
+                raise Refused("A12", f"Searches a file that may hold secrets ({found})")
 
 
 def _check_date(plain: list[str], options: list[str]) -> None:

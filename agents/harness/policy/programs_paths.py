@@ -42,6 +42,7 @@ def expand(context: Context, arguments: Sequence[Argument]) -> list[str]:
 
 def check_read(context: Context, argument: str, *, metadata_only: bool = False) -> None:
     """Raise Refused if reading the file that an argument may name needs a question."""
+    argument = argument.removeprefix("@")  # a file of arguments, to some programs
     path = files.real(context, argument)
     is_secret = files.is_secret(path) or files.is_secret(argument)
     if not metadata_only and (is_secret or may_match_secret(argument.rpartition("/")[2])):
@@ -52,6 +53,7 @@ def check_read(context: Context, argument: str, *, metadata_only: bool = False) 
 
 def check_write(context: Context, argument: str) -> None:
     """Raise Refused if a program that tests or builds may not use the file an argument names."""
+    argument = argument.removeprefix("@")  # a file of arguments, to some programs
     path = files.real(context, argument)
     if files.is_secret(path):
         raise Refused("A12", f"Uses a file that may hold secrets ({argument})")

@@ -16,7 +16,8 @@ _NAME = re.compile(r"[\w.:-]+")
 
 # Options of a program that ask; a long one in every abbreviation. The rest is checked for paths.
 _DANGEROUS: dict[str, tuple[str, ...]] = {
-    "pytest": ("--basetemp", "--pastebin", "--pdbcls", "--rootdir", "--confcutdir", "--debug"),
+    "pytest": ("--basetemp", "--pastebin", "--pdbcls", "--rootdir", "--confcutdir", "--debug",
+               "--override-ini", "--config-file", "--inifile"),
     "unittest": (),
     "mypy": ("--install-types", "--python-executable", "--non-interactive"),
     "ruff": ("--config", "--add-noqa", "--watch"),
@@ -196,6 +197,8 @@ def _check_tox(_context: Context, arguments: list[str]) -> str:
     if any(a not in allowed and (a.startswith("-") or not re.fullmatch(r"[\w,.-]+", a))
            for a in arguments):  # fmt: skip
         raise Refused("A8", "this option may change what is run")
+    if any(_PUBLISHING.search(argument) for argument in arguments):
+        raise Refused("A11", "This environment may publish or install something")
     if {"exec", "devenv", "e", "d"} & set(arguments):
         raise Refused("A8", "starts a program that is not known")
     return "L3"

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import takewhile
 
 from agents.harness.policy import files
 from agents.harness.policy.commands import Command, Word
@@ -98,6 +99,12 @@ def _perl(command: Command, plain: list[Word]) -> Iterator[Word]:
         yield from plain
 
 
+def _find(command: Command, _plain: list[Word]) -> Iterator[Word]:
+    """`find FOLDER -delete`."""
+    if "-delete" in command.arguments:
+        yield from takewhile(lambda word: not word.text.startswith("-"), command.words[1:])
+
+
 def _git(command: Command, plain: list[Word]) -> Iterator[Word]:
     if plain and plain[0].text in ("checkout", "restore", "rm", "mv"):
         yield from plain[1:]
@@ -106,6 +113,7 @@ def _git(command: Command, plain: list[Word]) -> Iterator[Word]:
 _SPECIAL: dict[str, Callable[[Command, list[Word]], Iterator[Word]]] = {
     "dd": _dd,
     "sed": _sed,
+    "find": _find,
     "perl": _perl,
     "ruby": _perl,
     "git": _git,

@@ -113,6 +113,16 @@ def test_a_pattern_is_judged_by_the_files_that_it_matches(gate, context):
     assert gate("rg x *").rule == "A9"
 
 
+def test_a_search_that_would_read_secrets_asks(gate, context):
+    assert gate("grep -rn KEY .").tier is Tier.ALLOW
+    (context.workspace / ".env").write_text("KEY=1\n")
+    assert gate("grep -rn KEY .").rule == "A12"
+    assert gate("grep -n KEY README.md").tier is Tier.ALLOW
+    assert gate("grep -rn --include=*.py KEY .").tier is Tier.ALLOW
+    assert gate("rg KEY").tier is Tier.ALLOW  # it leaves out hidden files
+    assert gate("cat *").tier is Tier.ALLOW  # so does the shell
+
+
 def test_a_script_is_judged_by_its_content_at_this_moment(gate, context):
     script = context.workspace / "tool.sh"
     script.write_text("#!/bin/sh\nls\n")
@@ -226,7 +236,8 @@ def test_people_can_protect_files(gate):
         ("/proc/sys/kernel/panic", Tier.DENY, "D3"),
         ("/dev/sda", Tier.DENY, "D2"),
         (".pullcord/permissions.yaml", Tier.DENY, "D4"),
-        ("src/.PullCord/x", Tier.DENY, "D4"),
+        (".PullCord/x", Tier.DENY, "D4"),
+        ("docs/.pullcord/x", Tier.ALLOW, "L2"),
     ],
 )
 def test_writing_is_judged_by_its_place(gate, path, tier, rule):
@@ -312,6 +323,24 @@ def test_tools_that_touch_nothing_are_allowed_and_unknown_ones_ask(gate):
     assert gate("grep", pattern="x", path="/root").rule == "A13"
     assert gate("web_fetch", url="https://example.org").rule == "A1"
     assert gate("launch", target="x").rule == "A14"
+
+
+def test_a_tool_of_a_server_is_judged_by_what_it_says_and_does(gate, context):
+    def call(tool: str, arguments: dict, *, reads: bool = True, server: str = "docs") -> str:
+        fields = {"server": server, "tool": tool, "arguments": arguments}
+        hints = {"annotations": {"readOnlyHint": reads}}
+        return gate("mcp", {"trusted_servers": frozenset({"docs"})}, **fields, **hints).rule
+
+    product = str(context.product_paths[0])
+    assert call("search", {"query": "rm -rf /"}) == "L8"
+    assert call("search", {"query": "x"}, server="other") == "A14"
+    assert call("merge", {"number": 1}, reads=False) == "A14"
+    assert call("run", {"command": "rm -rf /"}) == "D1"
+    assert call("run", {"command": "ls"}) == "A14"
+    assert call("read", {"files": [{"path": f"{product}/.env"}]}) == "D5"
+    assert call("write_file", {"path": f"{product}/policy.yaml"}) == "D4"
+    assert call("fetch", {"url": "http://localhost:8400/api"}) == "D4"
+    assert call("read", {"path": "/root/x"}) == "A13"
 
 
 def test_effects_show_what_a_shell_would_start(gate):
