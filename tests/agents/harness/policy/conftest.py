@@ -36,7 +36,7 @@ def context(tmp_path: Path) -> Context:
 def gate(context: Context) -> Gate:
     """`gate("bash", command="ls")` or `gate("ls")`; `with_` changes the context."""
 
-    def ask(tool: str, with_: Mapping[str, Any] | None = None, **fields: Any) -> Verdict:
+    def ask(tool: str, with_: Mapping[str, Any] | None = None, /, **fields: Any) -> Verdict:
         if not fields:
             tool, fields = "bash", {"command": tool}
         return decide(ToolCall("call", tool, fields), replace(context, **(with_ or {})))
