@@ -17,12 +17,20 @@ from board.actions.dependencies import (
     restore_dependents,
     unblock,
 )
-from board.actions.placement import Place, at_end, at_place, check_limit, column_for, lock_columns
+from board.actions.placement import (
+    Place,
+    at_end,
+    at_place,
+    at_start,
+    check_limit,
+    column_for,
+    lock_columns,
+)
 from board.actions.transitions import transition
 from board.errors import TransitionError, ValidationError
 from board.events import Actor, publish
 from board.models import Card, Column, Comment, Project, User
-from board.states import CardStatus
+from board.states import CardStatus, Lane
 
 NOT_TO_QUEUE = {
     CardStatus.QUEUED: "Workers see it already.",
@@ -302,7 +310,8 @@ def _enter(card: Card, status: CardStatus, *, place: Place | None = None, **chan
         _lock_way(card, status, place)
     if place is None:
         column = column_for(card.project, status)
-        rank = at_end(column, card.number)
+        put = at_start if column.lane == Lane.DONE else at_end
+        rank = put(column, card.number)
     else:
         column, rank = place.column, at_place(card, place)
     if not is_end_of_run:

@@ -31,10 +31,13 @@ def queue_errand(
     return errand
 
 
+def is_errand_waiting() -> bool:
+    """Return whether a claim could find an errand."""
+    return Errand.objects.filter(status=ErrandStatus.QUEUED).exists()
+
+
 def claim_errand(worker: UUID) -> Errand | None:
     """Claim the oldest errand whose project has none under way, or return None."""
-    if not Errand.objects.filter(status=ErrandStatus.QUEUED).exists():
-        return None  # idle workers poll this each second; a transaction would lock SQLite
     busy = Errand.objects.filter(status=ErrandStatus.RUNNING).values("project_id")
     with transaction.atomic():
         errand = (

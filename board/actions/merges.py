@@ -8,7 +8,7 @@ from django.db.models.functions import Now
 from board import events
 from board.actions.dependencies import lock_cards, lock_with_dependents, unblock
 from board.actions.errands import end_errand, queue_errand
-from board.actions.placement import Place, at_end, at_place, column_for
+from board.actions.placement import Place, at_end, at_place, at_start, column_for
 from board.actions.transitions import transition
 from board.errors import TransitionError
 from board.events import Actor, publish
@@ -60,7 +60,7 @@ def finish_merge(errand: Errand, *, fence: int, sha: str, delivery: str, by: Act
             card,
             CardStatus.DONE,
             column=column,
-            rank=at_end(column, card.number),
+            rank=at_start(column, card.number),
             merged_sha=sha,
             delivery=delivery,
             done_at=Now(),

@@ -37,6 +37,14 @@ def at_end(column: Column, card_number: int) -> str:
     return unique_rank(rank_between(last, None), card_number)
 
 
+def at_start(column: Column, card_number: int) -> str:
+    """Return a rank above all cards of the column: for what is over, the newest first."""
+    first = (
+        Card.objects.filter(column=column).order_by("rank").values_list("rank", flat=True).first()
+    )
+    return unique_rank(rank_between(None, first), card_number)
+
+
 def at_place(card: Card, place: Place) -> str:
     """Return the rank for `card` at `place`; a neighbour that has left the column is passed over.
 

@@ -315,3 +315,10 @@ def test_a_card_is_archived_or_claimed_never_both(new_card, alice, worker):
     )
     card.refresh_from_db()
     assert (card.archived_at is None) == (Run.objects.count() == 1)
+
+
+def test_what_is_done_stands_on_top_of_what_was_done_before(new_card, alice):
+    first, second = new_card("First"), new_card("Second")
+    for card in (first, second):
+        cards.finish_by_hand(card, by=alice, to=CardStatus.DONE)
+    assert second.rank < first.rank

@@ -203,3 +203,22 @@ def test_of_two_owners_who_leave_at_the_same_moment_one_stays(project, alice, bo
 def test_an_archived_project_says_so(project, alice):
     projects.archive_project(project, by=alice)
     assert last_event(project).payload == {"what": "archived"}
+
+
+@pytest.mark.parametrize("repository", ["/srv/git/other.git", "file:///srv/git/other.git"])
+def test_only_an_owner_of_the_installation_points_a_project_at_a_folder(bob, repository):
+    with pytest.raises(NotAllowedError, match="URL"):
+        create(bob, repository=repository)
+    assert not Project.objects.exists()
+    assert create(bob, repository="https://example.org/other.git").created_by == bob
+
+
+def test_a_members_fetch_again_cannot_turn_to_a_folder(alice, bob):
+    project = create(alice, repository="https://example.org/x.git")
+    Project.objects.filter(pk=project.pk).update(state="error")
+    Errand.objects.all().delete()
+    project.refresh_from_db()
+    with pytest.raises(NotAllowedError):
+        projects.fetch_again(project, by=bob, repository="/srv/git/other.git")
+    project.refresh_from_db()
+    assert project.repository == "https://example.org/x.git"
