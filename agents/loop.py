@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 POLL_SECONDS = 1.0  # a lost wake-up costs at most this
 WATCH_SECONDS = 1.0  # how soon a cancelled run hears of it
-HOUSEKEEPING_SECONDS = 2.0  # also without a broker, which would let beat's tasks through
+HOUSEKEEPING_SECONDS = 3.0  # also without a broker, which would let beat's tasks through
 WARM_UP_SECONDS = 3.0  # after the start, when the first page is out
 ERRANDS_AT_ONCE = 2
 DRAIN_SECONDS = 8.0  # the supervisor kills after 10
@@ -165,6 +165,8 @@ class AgentLoop:
     async def _fill_slots(self) -> None:
         """Claim until there is no free slot or no work."""
         try:
+            if not await self._db(is_anything_waiting):
+                return
             await self._take_errands()
             while (slot := self._free_slot()) is not None and not self._stopping.is_set():
                 claim = await self._db(self._claim, f"agent-{slot + 1}")
@@ -176,8 +178,6 @@ class AgentLoop:
             await asyncio.sleep(DATABASE_PAUSE_SECONDS)
 
     def _claim(self, agent: str) -> claims.Claim | None:
-        if not claims.is_work_waiting():
-            return None
         return claims.claim_next(
             self.worker_id, agent=agent, with_credential=model_access() is not None
         )
@@ -283,3 +283,8 @@ class AgentLoop:
         except Exception as error:  # noqa: BLE001  nothing is left to be done about it
             log.warning("The end of this worker was not recorded: %s", error)
         self._db.close()
+
+
+def is_anything_waiting() -> bool:
+    """Return whether it is worth to claim. Only reads, because idle workers ask each second."""
+    return errands.is_errand_waiting() or claims.is_work_waiting()

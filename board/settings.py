@@ -179,8 +179,9 @@ CELERY_BEAT_SCHEDULE = {
 }
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     "visibility_timeout": 120,
-    "unacked_restore_interval": 1,
-    "unacked_restore_throttle": 1,
+    # Seconds between two looks for what a dead worker had taken: hints, which nobody waits for.
+    "unacked_restore_interval": 10,
+    "unacked_restore_throttle": 10,
 }
 
 AUTH_USER_MODEL = "board.User"

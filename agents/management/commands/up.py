@@ -85,11 +85,13 @@ class Command(BaseCommand):
         web = [*daphne, "--no-server-name", "board.asgi:application"]
         celery = [sys.executable, "-m", "celery", "--quiet", "-A", "board", "worker"]
         threads = ["--pool", "threads", "--concurrency", "2", "-Q", "agents,housekeeping"]
-        quiet = ["--without-gossip", "--without-mingle", "--loglevel", "WARNING"]
+        # The heartbeat that counts is a row in the database.
+        alone = ["--without-gossip", "--without-mingle", "--without-heartbeat"]
+        quiet = ["--loglevel", "WARNING"]
         return [
             *programs,
             Program("web", web, environment),
-            Program("worker", [*celery, *threads, *quiet], environment),
+            Program("worker", [*celery, *threads, *alone, *quiet], environment),
         ]
 
 
