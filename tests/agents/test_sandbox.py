@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agents import processes, sandbox
+from agents import processes
 from agents.sandbox import PrivateGit, Sandbox, SandboxLevel, probe, strip_secrets
 
 needs_bubblewrap = pytest.mark.skipif(probe().name == "none", reason=probe().message)
@@ -29,7 +29,7 @@ def git(folder: Path, *arguments: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def repository(tmp_path_factory) -> Path:
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A bare repository with one commit, and two worktrees: card-1 and card-2."""
     folder = tmp_path_factory.mktemp("repository")
     source = folder / "source"
@@ -78,7 +78,7 @@ def test_the_probe_says_in_a_sentence_what_works_here():
 
 
 def test_without_the_program_the_level_is_none_and_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(sandbox.shutil, "which", lambda *_, **__: None)
+    monkeypatch.setattr("shutil.which", lambda *_, **__: None)
     level = probe.__wrapped__()
     assert level.name == "none"
     assert "apt install bubblewrap" in level.message
@@ -88,7 +88,7 @@ def test_a_program_that_cannot_isolate_gives_level_none_and_its_reason(tmp_path,
     fake = tmp_path / "bwrap"
     fake.write_text("#!/bin/sh\necho 'No permissions to create new namespace' >&2\nexit 1\n")
     fake.chmod(0o755)
-    monkeypatch.setattr(sandbox.shutil, "which", lambda *_, **__: str(fake))
+    monkeypatch.setattr("shutil.which", lambda *_, **__: str(fake))
     level = probe.__wrapped__()
     assert level.name == "none"
     assert "No permissions to create new namespace" in level.message

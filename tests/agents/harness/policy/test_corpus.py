@@ -4,6 +4,7 @@ import json
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,10 +26,11 @@ def judge(command: str) -> Tier:
 
 
 def commands_in(name: str) -> list[str]:
-    return json.loads((DATA / f"{name}.json").read_text())
+    commands: list[str] = json.loads((DATA / f"{name}.json").read_text())
+    return commands
 
 
-def fault(line: dict) -> str:
+def fault(line: dict[str, Any]) -> str:
     """The name of the fault by section 8 of the policy; empty if the answer is right."""
     found = answer(line, RULES)
     got = found["steps"][line["expect_step"] - 1] if "steps" in line else found

@@ -302,7 +302,7 @@ def test_a_change_of_package_scripts_is_judged_by_what_it_brings(gate, context):
     path = context.workspace / "package.json"
     path.write_text(json.dumps(manifest, indent=2))
 
-    def edit(old: str, new: str) -> Tier:
+    def edit(old: str, new: str):
         return gate("edit_file", path="package.json", old=old, new=new).tier
 
     assert edit('"jest"', '"jest --ci && eslint ."') is Tier.ALLOW
@@ -326,7 +326,7 @@ def test_tools_that_touch_nothing_are_allowed_and_unknown_ones_ask(gate):
 
 
 def test_a_tool_of_a_server_is_judged_by_what_it_says_and_does(gate, context):
-    def call(tool: str, arguments: dict, *, reads: bool = True, server: str = "docs") -> str:
+    def call(tool, arguments, *, reads=True, server="docs"):
         fields = {"server": server, "tool": tool, "arguments": arguments}
         hints = {"annotations": {"readOnlyHint": reads}}
         return gate("mcp", {"trusted_servers": frozenset({"docs"})}, **fields, **hints).rule

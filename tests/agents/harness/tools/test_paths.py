@@ -136,7 +136,7 @@ def test_a_link_that_comes_and_goes_is_never_followed(root, tmp_path):
 
     thread = threading.Thread(target=exchange)
     thread.start()
-    outcomes = set()
+    outcomes: set[bytes | str] = set()
     try:
         for number in range(1500):
             try:

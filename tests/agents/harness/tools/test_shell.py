@@ -19,7 +19,7 @@ def test_the_end_of_a_command_is_told(context):
 
 
 def test_output_is_heard_as_text_even_if_a_character_is_cut_in_two(context):
-    heard = []
+    heard: list[str] = []
     context.on_output = heard.append
     bash(context, {"command": r"printf 'caf\xc3'; sleep 0.2; printf '\xa9\n'"})
     assert "".join(heard) == "café\n"
