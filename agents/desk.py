@@ -36,6 +36,7 @@ class Desk:
         self.worktree = worktree
         self.where = where
         self._hidden = hidden
+        self._in_hub = ""  # the commit that was taken over last
         self.scratch = worktree.private / "scratch"
         self.outputs = worktree.private / "outputs"
         for folder in (self.scratch, self.outputs):
@@ -74,8 +75,9 @@ class Desk:
 
     def _save(self, message: str) -> str:
         saved = commit_all(self.worktree, message)
-        if saved.sha != self.worktree.base_sha:
+        if saved.sha not in {self.worktree.base_sha, self._in_hub}:
             take_over(self.where.hub, self.where.clone, sha=saved.sha, branch=self.worktree.branch)
+            self._in_hub = saved.sha
         return saved.sha
 
     async def changes(self, base: str, head: str) -> dict[str, Any]:

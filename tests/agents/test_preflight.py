@@ -2,12 +2,13 @@ import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.management import call_command
 
 from agents import preflight
-from agents.management.commands.up import greeting, socket_path, valkey_command
+from agents.management.commands.up import greeting, programs, socket_path, valkey_command
 from agents.preflight import Problem
 from agents.sandbox import SandboxLevel, probe
 from board.models import User
@@ -148,3 +149,16 @@ def test_root_is_told_that_another_user_is_safer(monkeypatch: pytest.MonkeyPatch
     assert "This runs as root" in greeting(best)
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     assert "root" not in greeting(best)
+
+
+@pytest.mark.parametrize(
+    ("is_given", "names"), [(False, ["valkey", "web", "worker"]), (True, ["web", "worker"])]
+)
+def test_valkey_is_started_unless_a_redis_is_given(
+    settings: Any, tmp_path: Path, is_given: bool, names: list[str]
+) -> None:
+    settings.DATA, settings.REDIS_IS_GIVEN = tmp_path, is_given
+    found = programs("127.0.0.1", 8400)
+    assert [program.name for program in found] == names
+    assert all(program.environment["PULLCORD_DATA"] == str(tmp_path) for program in found[-2:])
+    assert all(("REDIS_URL" in program.environment) != is_given for program in found[-2:])

@@ -44,7 +44,7 @@ def _answer(context: Context, text: str, judged: denies.Judged) -> tuple[Tier, l
     if allowed and not asked:
         if context.sandbox == "bubblewrap":
             return Tier.ALLOW, [allowed]
-        return Tier.ASK, [Finding("A9", "There is no sandbox on this machine")]
+        return Tier.ASK, [Finding("sandbox", "There is no sandbox on this machine")]
     return Tier.ASK, asked
 
 

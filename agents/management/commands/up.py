@@ -43,7 +43,7 @@ class Command(BaseCommand):
             preflight.check_git()
             lock = preflight.claim_data_folder(settings.DATA)
             preflight.check_port(host, port)
-            programs = self._programs(host, port)
+            kept_alive = programs(host, port)
         except preflight.Problem as problem:
             raise CommandError(str(problem)) from problem
         with ThreadPoolExecutor(1) as threads:
@@ -52,7 +52,7 @@ class Command(BaseCommand):
             said = greeting(level.result())
         plan = Plan(
             folder=str(settings.BASE_DIR),
-            programs=programs,
+            programs=kept_alive,
             host=EVERYWHERE.get(host, host),
             port=port,
             greeting=said,
@@ -68,31 +68,33 @@ class Command(BaseCommand):
                 f"The database does not answer: {str(error).strip()}\nStart it, or correct DATABASE_URL."
             ) from error
 
-    def _programs(self, host: str, port: int) -> list[Program]:
-        programs = []
-        # The programs start in another folder, where a relative path would mean another place.
-        environment = {
-            "PULLCORD_DATA": str(settings.DATA),
-            "PULLCORD_WORKSPACES": str(settings.WORKSPACES),
-        }
-        if not settings.REDIS_IS_GIVEN:
-            path = socket_path(settings.DATA)
-            environment["REDIS_URL"] = f"unix://{path}"
-            log = settings.DATA / "valkey.log"
-            log.unlink(missing_ok=True)
-            programs.append(Program("valkey", valkey_command(path), output=str(log)))
-        daphne = [sys.executable, "-m", "daphne", "-b", host, "-p", str(port), "--verbosity", "0"]
-        web = [*daphne, "--no-server-name", "board.asgi:application"]
-        celery = [sys.executable, "-m", "celery", "--quiet", "-A", "board", "worker"]
-        threads = ["--pool", "threads", "--concurrency", "2", "-Q", "agents,housekeeping"]
-        # The heartbeat that counts is a row in the database.
-        alone = ["--without-gossip", "--without-mingle", "--without-heartbeat"]
-        quiet = ["--loglevel", "WARNING"]
-        return [
-            *programs,
-            Program("web", web, environment),
-            Program("worker", [*celery, *threads, *alone, *quiet], environment),
-        ]
+
+def programs(host: str, port: int) -> list[Program]:
+    """Return what is to be kept alive, the one first that the others need."""
+    found = []
+    # The programs start in another folder, where a relative path would mean another place.
+    environment = {
+        "PULLCORD_DATA": str(settings.DATA),
+        "PULLCORD_WORKSPACES": str(settings.WORKSPACES),
+    }
+    if not settings.REDIS_IS_GIVEN:
+        path = socket_path(settings.DATA)
+        environment["REDIS_URL"] = f"unix://{path}"
+        log = settings.DATA / "valkey.log"
+        log.unlink(missing_ok=True)
+        found.append(Program("valkey", valkey_command(path), output=str(log)))
+    daphne = [sys.executable, "-m", "daphne", "-b", host, "-p", str(port), "--verbosity", "0"]
+    web = [*daphne, "--no-server-name", "board.asgi:application"]
+    celery = [sys.executable, "-m", "celery", "--quiet", "-A", "board", "worker"]
+    threads = ["--pool", "threads", "--concurrency", "2", "-Q", "agents,housekeeping"]
+    # The heartbeat that counts is a row in the database.
+    alone = ["--without-gossip", "--without-mingle", "--without-heartbeat"]
+    quiet = ["--loglevel", "WARNING"]
+    return [
+        *found,
+        Program("web", web, environment),
+        Program("worker", [*celery, *threads, *alone, *quiet], environment),
+    ]
 
 
 def greeting(level: SandboxLevel) -> str:

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 
 def create(by, key="NEW", **values):
-    values.setdefault("repository", "/nowhere")
+    values.setdefault("repository", "https://example.org/new.git")
     return projects.create_project(by=by, key=key, name="New", **values)
 
 

@@ -15,7 +15,7 @@ EVERYBODY = dict.fromkeys(PEOPLE[1:], 200) | {"anonymous": 401}
 READ = EVERYBODY | {"mallory": 404}
 CHANGE = READ | {"vera": 403}
 NEW_CARD = {"title": "New", "depends_on": ["BIL-1"]}
-NEW_PROJECT = {"key": "NEW", "repository": "/nowhere"}
+NEW_PROJECT = {"key": "NEW", "repository": "https://example.org/new.git"}
 
 # (method, path) -> body, what each person gets, and what happened to the card before.
 ROUTES = {
