@@ -155,7 +155,7 @@ def test_root_is_told_that_another_user_is_safer(monkeypatch: pytest.MonkeyPatch
     ("is_given", "names"), [(False, ["valkey", "web", "worker"]), (True, ["web", "worker"])]
 )
 def test_valkey_is_started_unless_a_redis_is_given(
-    settings: Any, tmp_path: Path, is_given: bool, names: list[str]
+    settings: Any, tmp_path: Path, names: list[str], *, is_given: bool
 ) -> None:
     settings.DATA, settings.REDIS_IS_GIVEN = tmp_path, is_given
     found = programs("127.0.0.1", 8400)

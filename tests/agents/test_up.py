@@ -57,7 +57,7 @@ class Up:
     def children(self) -> dict[str, int]:
         """The pids of the three programs by name."""
         path = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
-        found = {}
+        found: dict[str, int] = {}
         for pid in map(int, path.read_text().split()):
             line = Path(f"/proc/{pid}/cmdline").read_bytes()
             for name, word in (("valkey", b"valkey"), ("web", b"daphne"), ("worker", b"celery")):
