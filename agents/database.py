@@ -9,7 +9,15 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import ParamSpec, TypeVar
 
-from django.db import DatabaseError, InterfaceError, OperationalError, connection
+from django.db import (
+    DEFAULT_DB_ALIAS,
+    DatabaseError,
+    InterfaceError,
+    OperationalError,
+    connection,
+    connections,
+)
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -23,18 +31,30 @@ class Database:
     """Call it with a function of `board.actions`: `await db(runs.give_back, run_id, fence)`."""
 
     def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="agents-db")
+        self._connections: list[BaseDatabaseWrapper] = []
+        self._threads = ThreadPoolExecutor(
+            THREADS, thread_name_prefix="agents-db", initializer=self._note_connection
+        )
+
+    def _note_connection(self) -> None:
+        """Remember this thread's connection, to be closed when the thread is over."""
+        mine = connections[DEFAULT_DB_ALIAS]
+        mine.inc_thread_sharing()
+        self._connections.append(mine)
 
     async def __call__(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `function` in one of the threads and return what it returns."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, partial(call, function, *args, **kwargs))
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Wait for what is under way and close the connections."""
-        for _ in range(THREADS):
-            self._threads.submit(connection.close)
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
         self._threads.shutdown(wait=True)
+        for each in self._connections:
+            each.close()
 
 
 def call(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -282,7 +282,7 @@ class AgentLoop:
             await self._db(workers.stop_worker, self.worker_id)
         except Exception as error:  # noqa: BLE001  nothing is left to be done about it
             log.warning("The end of this worker was not recorded: %s", error)
-        self._db.close()
+        await self._db.close()
 
 
 def is_anything_waiting() -> bool:

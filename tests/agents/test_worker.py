@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asgiref.sync import sync_to_async
 from django.db import OperationalError
+from django.db.models.functions import Now
 
 from agents.database import Database
 from agents.executors import Job, Links
@@ -59,13 +59,14 @@ async def carry_out(
     task = work.start()
     if stops:
         await at_work.wait()
-        await sync_to_async(meanwhile)()
+        await db(meanwhile)
         for reason in stops:
             work.stop(reason)
             await asyncio.sleep(0)
     await task
-    db.close()
-    return await sync_to_async(lambda: Run.objects.select_related("card").get(pk=claim.run_id))()
+    run = await db(Run.objects.select_related("card").get, pk=claim.run_id)
+    await db.close()
+    return run
 
 
 async def for_ever(_job: Job, links: Links) -> Outcome:
@@ -114,8 +115,10 @@ async def test_a_fault_of_ours_fails_its_run_only_and_says_so(claimed: Any) -> N
 
 
 async def test_a_cancelled_run_keeps_its_work_however_often_it_is_told(claimed: Any) -> None:
-    await sync_to_async(Run.objects.update)(cancel_requested_at="2026-01-01T00:00:00Z")
-    run = await carry_out(claimed, for_ever, *[StopReason.CANCELLED] * 5)
+    def cancel() -> None:
+        Run.objects.update(cancel_requested_at=Now())
+
+    run = await carry_out(claimed, for_ever, *[StopReason.CANCELLED] * 5, meanwhile=cancel)
     assert (run.status, run.card.status) == ("cancelled", "cancelled")
     assert run.changes["files"] == 1
 

@@ -1,6 +1,8 @@
 """What a card, the banner, the notices, a run's head and its log look like in each state."""
 
 from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -235,7 +237,7 @@ def test_without_questions_the_banner_is_hidden(project: Project) -> None:
 
 def test_notices_say_what_is_wrong(project: Project) -> None:
     assert "No model key" in fragments.render_notices(project)
-    Worker.objects.update(heartbeat_at=timezone.now() - timezone.timedelta(hours=1))
+    Worker.objects.update(heartbeat_at=timezone.now() - timedelta(hours=1))
     assert "No worker is alive" in fragments.render_notices(project)
     project.state, project.message = "error", "This folder is no repository."
     assert "This folder is no repository." in fragments.render_notices(project)
@@ -252,7 +254,7 @@ def test_the_head_of_a_run_says_what_it_used(running: Run) -> None:
     assert "Running" in html
 
 
-def log(run: Run, *items: tuple[str, dict[str, object]]) -> list[LogItem]:
+def log(run: Run, *items: tuple[str, Any]) -> list[LogItem]:
     last = logs.append_log(run.pk, list(items))
     return list(LogItem.objects.filter(run=run, seq__gt=last - len(items)).order_by("seq"))
 

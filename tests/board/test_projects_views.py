@@ -29,7 +29,9 @@ def as_bob(bob: User) -> Client:
 def test_the_list_shows_only_the_persons_projects_with_what_happens(
     as_alice: Client, project: Project, mallory: User, running
 ):
-    projects.create_project(by=mallory, key="EVE", name="Evening", repository="https://example.org/eve.git")
+    projects.create_project(
+        by=mallory, key="EVE", name="Evening", repository="https://example.org/eve.git"
+    )
     page = as_alice.get("/").content.decode()
     assert "Billing" in page
     assert "Evening" not in page

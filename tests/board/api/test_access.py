@@ -127,7 +127,9 @@ def test_what_is_foreign_answers_in_the_words_of_what_does_not_exist(running, ma
 @pytest.fixture
 def foreign(running, mallory):
     """Mallory's own project, whose cards she would like to mix with ours."""
-    project = projects.create_project(by=mallory, key="EVIL", name="Evil", repository="https://example.org/evil.git")
+    project = projects.create_project(
+        by=mallory, key="EVIL", name="Evil", repository="https://example.org/evil.git"
+    )
     return cards.create_card(project, by=mallory, title="Mine", checks=["true"])
 
 
