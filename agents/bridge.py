@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any, NoReturn
 
 from agents.database import Database
@@ -51,6 +52,7 @@ class RunJournal:
     def __init__(self, lease: Lease, db: Database) -> None:
         self._lease = lease
         self._db = db
+        self.taken = 0  # the last message to the agent that the next steering note holds
 
     async def load(self) -> list[Entry]:
         """All entries by seq."""
@@ -69,16 +71,17 @@ class RunJournal:
 
     async def add(self, kind: EntryKind, request: Json, *, response: Json | None = None) -> int:
         """Add an entry that is done at once."""
-        is_message = kind is EntryKind.NOTE and request.get("source") == "steering"
-        return await self._db(
-            steering.deliver if is_message else journal.begin_step,
-            self._lease.run_id,
-            self._lease.fence,
-            kind=StepKind(kind),
-            request=request,
-            response=response,
-            status=StepStatus.DONE,
-        )
+        step: Json = {
+            "kind": StepKind(kind),
+            "request": request,
+            "response": response,
+            "status": StepStatus.DONE,
+        }
+        if kind is EntryKind.NOTE and request.get("source") == "steering":
+            add = partial(steering.deliver, up_to=self.taken)
+        else:
+            add = partial(journal.begin_step)
+        return await self._db(add, self._lease.run_id, self._lease.fence, **step)
 
     async def resume(self, seq: int) -> None:
         """Start an answered entry: once."""
@@ -160,16 +163,18 @@ class RunGate:
 class RunSteering:
     """What people say to the running agent; delivered when it is in the journal."""
 
-    def __init__(self, lease: Lease, db: Database, sink: LogSink) -> None:
+    def __init__(self, lease: Lease, db: Database, sink: LogSink, journal: RunJournal) -> None:
         self._lease = lease
         self._db = db
         self._sink = sink
+        self._journal = journal
 
     async def take(self) -> list[str]:
         """Messages that are not in the journal yet, oldest first."""
         waiting = await self._db(steering.undelivered, self._lease.run_id)
         for comment in waiting:
             self._sink.emit("said", who=str(comment.author), text=comment.body)
+            self._journal.taken = comment.pk
         return [comment.body for comment in waiting]
 
 

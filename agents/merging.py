@@ -11,6 +11,7 @@ from agents import verification
 from agents.database import Database
 from agents.desk import Desk, Places, places
 from agents.log_sink import LogSink
+from agents.sandbox import probe
 from agents.workspaces.delivery import DeliveryState, deliver
 from agents.workspaces.errors import WorkspaceError
 from agents.workspaces.git import Author
@@ -42,6 +43,7 @@ class Merging:
     base_sha: str
     head_sha: str
     author: Author
+    is_asked_for: bool  # by a person; else the project merges by itself
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,12 @@ class Refused:
 
     reason: str
     files: tuple[str, ...] = ()
+
+
+UNBOXED = Refused(
+    "The target has moved, and without a sandbox the checks run on the merged tree only when a "
+    "person asks for the merge. Read the diff, then merge it."
+)
 
 
 def load_card(errand: Errand) -> Merging:
@@ -82,6 +90,7 @@ def load_card(errand: Errand) -> Merging:
         base_sha=run.base_sha,
         head_sha=run.head_sha,
         author=Author(asked_by.name, asked_by.email),
+        is_asked_for=errand.requested_by_id is not None,
     )
 
 
@@ -94,6 +103,8 @@ async def merge(card: Merging, *, db: Database, cancel: threading.Event) -> Merg
             return _conflict(card, candidate)
         # On an unmoved target the merged tree is the tree that passed already.
         if candidate.target_sha != card.base_sha:
+            if not card.is_asked_for and card.checks and probe().name == "none":
+                return UNBOXED
             refused = await _test(card, where, candidate, db=db, cancel=cancel)
             if refused is not None:
                 return refused

@@ -125,7 +125,7 @@ class RunWork:
                 saver=saver,
             ),
             sink=self._sink,
-            steering=RunSteering(self._lease, self._db, self._sink),
+            steering=RunSteering(self._lease, self._db, self._sink, journal),
             context=desk.context,
             after_turn=saver.after_turn,
         )

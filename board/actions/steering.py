@@ -17,10 +17,13 @@ def undelivered(run_id: int) -> list[Comment]:
     return list(waiting.order_by("id"))
 
 
-def deliver(run_id: int, fence: int, **step: Any) -> int:
-    """Add the step that holds the oldest message, which is delivered with it; return the step's seq."""
+def deliver(run_id: int, fence: int, *, up_to: int, **step: Any) -> int:
+    """Add the step that holds the messages up to the comment `up_to`, and return the step's seq.
+
+    They count as delivered in the same transaction; one that came since waits for the next step.
+    """
     with transaction.atomic():
         seq = begin_step(run_id, fence, **step)
-        oldest = [comment.pk for comment in undelivered(run_id)[:1]]
-        Comment.objects.filter(pk__in=oldest).update(delivered_at=Now())
+        held = [comment.pk for comment in undelivered(run_id) if comment.pk <= up_to]
+        Comment.objects.filter(pk__in=held).update(delivered_at=Now())
     return seq

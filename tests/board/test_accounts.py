@@ -4,6 +4,8 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
+from django.conf import settings
+from django.core.management import CommandError, call_command
 from django.db.models.functions import Now
 from django.test import Client
 
@@ -190,3 +192,14 @@ def test_an_expired_or_withdrawn_invitation_does_not_exist(
     Invitation.objects.filter(email="one@example.org").update(expires_at=Now() - timedelta(1))
     invitations.withdraw_invitation(Invitation.objects.get(email="two@example.org"), by=alice)
     assert client.get(link).status_code == client.get(other).status_code == 404
+
+
+def test_the_ownerlink_command_prints_a_link_that_works_until_there_is_an_owner(
+    client: Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call_command("ownerlink")
+    link = capsys.readouterr().out.strip()
+    assert client.get(link.removeprefix(settings.PUBLIC_URL)).status_code == 200
+    User.objects.create_user(email="o@example.org", name="O", password=None, is_owner=True)
+    with pytest.raises(CommandError, match="owns this installation"):
+        call_command("ownerlink")
