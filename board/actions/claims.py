@@ -3,7 +3,7 @@
 N workers and M cards give exactly M runs: a claim locks the row it takes, and raises its fence.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from fnmatch import fnmatch
@@ -21,8 +21,6 @@ from board.actions.transitions import transition
 from board.events import Actor, publish
 from board.models import Card, Column, Project, Run
 from board.states import HELD, CardStatus, ProjectState, RunStatus
-
-CANDIDATES = 20  # cards looked at when the first ones touch files that a running card touches
 
 
 @dataclass(frozen=True)
@@ -109,7 +107,7 @@ def _claim_card(projects: Sequence[int], worker: UUID, agent: str) -> Claim | No
     ).order_by("-priority", "rank", "id")
     full: set[int] = set()
     passed_over: set[int] = set()
-    while len(passed_over) < CANDIDATES:
+    while True:
         rows = queued.filter(project_id__in=set(projects) - full).exclude(pk__in=passed_over)
         with transaction.atomic():
             card = rows.select_for_update(skip_locked=True).first()
@@ -118,11 +116,22 @@ def _claim_card(projects: Sequence[int], worker: UUID, agent: str) -> Claim | No
             if not _has_room(card.project_id) or not _column_has_room(card.project_id):
                 full.add(card.project_id)
             elif shared_files(card):
-                passed_over.add(card.pk)
+                passed_over |= {card.pk, *_in_the_way(card.project_id)}
             else:
                 return _begin(card, worker, agent)
             transaction.set_rollback(True)  # gives the locks of what was passed over back
-    return None
+
+
+def _in_the_way(project_id: int) -> set[int]:
+    """Return the queued cards that must come after one that is under way.
+
+    All of a project's at once, so that a long row of them hides neither what is behind nor other projects.
+    """
+    queued = Card.objects.filter(
+        project_id=project_id, status=CardStatus.QUEUED, unmet=0, archived_at__isnull=True
+    )
+    taken = files_under_way(project_id)
+    return {pk for pk, files in queued.values_list("pk", "files") if overlap(files, taken)}
 
 
 def _has_room(project_id: int) -> bool:
@@ -146,18 +155,20 @@ def shared_files(card: Card) -> list[str]:
     """Return the files that this card and a card under way both name: they must come one after another."""
     if not card.files:
         return []
+    return overlap(card.files, files_under_way(card.project_id, apart_from=card.pk))
+
+
+def files_under_way(project_id: int, *, apart_from: int | None = None) -> set[str]:
+    """Return the files that the project's running and merging cards name."""
     under_way = Card.objects.filter(
-        project_id=card.project_id, status__in=[CardStatus.RUNNING, CardStatus.MERGING]
-    ).exclude(pk=card.pk)
-    return overlap(
-        card.files, (name for files in under_way.values_list("files", flat=True) for name in files)
-    )
+        project_id=project_id, status__in=[CardStatus.RUNNING, CardStatus.MERGING]
+    ).exclude(pk=apart_from)
+    return {name for files in under_way.values_list("files", flat=True) for name in files}
 
 
-def overlap(mine: Iterable[str], theirs: Iterable[str]) -> list[str]:
+def overlap(mine: Iterable[str], theirs: Collection[str]) -> list[str]:
     """Return those of `mine` that name the same file or folder as one of `theirs`."""
-    others = list(theirs)
-    return [name for name in mine if any(_same(name, other) for other in others)]
+    return [name for name in mine if any(_same(name, other) for other in theirs)]
 
 
 def _same(left: str, right: str) -> bool:

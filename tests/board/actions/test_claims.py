@@ -149,6 +149,17 @@ def test_cards_that_name_the_same_files_come_one_after_another(new_card, alice):
     assert shared_files(second) == ["src/*.py"]
 
 
+def test_a_long_row_of_cards_that_must_wait_hides_no_other(new_card, alice, project, worker):
+    for _ in range(25):
+        cards.queue_card(new_card("same", files=["src/a.py"], priority=2), by=alice)
+    behind = new_card("behind", files=["src/b.py"])
+    cards.queue_card(behind, by=alice)
+    titles = []
+    while claim := claim_next(worker.pk, agent="agent-1", with_credential=True):
+        titles.append(Run.objects.get(pk=claim.run_id).card.title)
+    assert titles == ["same", "behind"]
+
+
 def test_a_ready_run_comes_before_a_new_card_and_keeps_its_attempt(
     running, new_card, alice, worker
 ):
