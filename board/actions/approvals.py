@@ -59,9 +59,12 @@ def request_approval(
     """Commit the question and put the run aside, in one transaction.
 
     `seq` is the pending step that asks again, because what was approved has changed; None adds a step.
+    Raises TransitionError if a person asked to cancel the run in the meantime.
     """
     with transaction.atomic():
         _, run = lock_run(run_id, fence)
+        if run.cancel_requested_at is not None:
+            raise TransitionError("This run was cancelled.")
         step = _pending_step(run, fence, question, seq)
         approval = Approval.objects.create(
             project_id=run.project_id,

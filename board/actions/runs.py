@@ -74,9 +74,15 @@ def put_aside(
     seconds: float = 0.0,
     reason: str = "",
 ) -> None:
-    """Give back the lease and the slot of a run that waits; after `seconds` it becomes ready again."""
+    """Give back the lease and the slot of a run that waits; after `seconds` it becomes ready again.
+
+    A run that a person asked to cancel in the meantime does not wait: it is cancelled.
+    """
     with transaction.atomic():
-        _, run = lock_run(run_id, fence)
+        card, run = lock_run(run_id, fence)
+        if run.cancel_requested_at is not None:
+            _cancel(card, run, fence, active_seconds=active_seconds)
+            return
         transition(
             run,
             RunStatus.WAITING,
@@ -190,18 +196,22 @@ def end_cancelled(run_id: int, fence: int, *, active_seconds: float, **outcome: 
     """End a run that a person cancelled; its processes are dead."""
     with transaction.atomic():
         card, run = lock_run(run_id, fence)
-        transition(
-            run,
-            RunStatus.CANCELLED,
-            holding=fence,
-            active_seconds=F("active_seconds") + active_seconds,
-            ended_at=Now(),
-            **RELEASED,
-            **outcome,
-        )
-        _cancel_questions(run)
-        enter_cancelled(card, by=_canceller(run))
+        _cancel(card, run, fence, active_seconds=active_seconds, **outcome)
     bus.ring(bus.run_group(run_id))
+
+
+def _cancel(card: Card, run: Run, fence: int, *, active_seconds: float, **outcome: Any) -> None:
+    transition(
+        run,
+        RunStatus.CANCELLED,
+        holding=fence,
+        active_seconds=F("active_seconds") + active_seconds,
+        ended_at=Now(),
+        **RELEASED,
+        **outcome,
+    )
+    _cancel_questions(run)
+    enter_cancelled(card, by=_canceller(run))
 
 
 def request_cancel(run: Run, *, by: User) -> None:

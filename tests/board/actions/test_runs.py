@@ -233,6 +233,20 @@ def test_a_card_whose_question_waits_is_cancelled_at_once(running, alice):
     assert Event.objects.filter(kind="ApprovalDecided").count() == 1
 
 
+def test_a_run_does_not_begin_to_wait_behind_a_wish_to_cancel(running, bob):
+    cancel_card(running.card, by=bob)
+    with pytest.raises(TransitionError, match="cancelled"):
+        ask(running)
+    assert not Approval.objects.exists()
+    runs.put_aside(
+        running.pk, running.fence, waiting_for=WaitingFor.RETRY, seconds=3600, active_seconds=1
+    )
+    running.refresh_from_db()
+    card = Card.objects.get()
+    assert (running.status, running.worker, card.status) == ("cancelled", None, "cancelled")
+    assert (last_event(running).kind, last_event(running).actor) == ("CardCancelled", "Bob")
+
+
 def test_log_items_are_numbered_without_gaps(running):
     assert append_log(running.pk, [("text", {"text": "a"}), ("text", {"text": "b"})], fence=1) == 2
     assert append_log(running.pk, [("said", {"text": "\x00\ud800"})]) == 3
