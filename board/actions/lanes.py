@@ -6,7 +6,7 @@ from django.db.models import F
 from board import events
 from board.actions.cards import finish_by_hand, queue_card, retry_card, unqueue_card
 from board.actions.dependencies import lock_cards
-from board.actions.merges import request_merge
+from board.actions.merges import has_verified_work, request_merge
 from board.actions.placement import Place, at_place, check_limit, lock_columns
 from board.errors import TransitionError, ValidationError
 from board.events import Actor, publish
@@ -73,7 +73,7 @@ def drop(card: Card, *, by: User, place: Place, op_id: str = "") -> None:
         case Lane.REVIEW if status is CardStatus.BACKLOG:
             finish_by_hand(card, by=by, to=CardStatus.REVIEW, place=place, op_id=op_id)
         case Lane.DONE if status is CardStatus.BACKLOG or (
-            status is CardStatus.REVIEW and not card.run_id
+            status is CardStatus.REVIEW and not has_verified_work(card)
         ):
             finish_by_hand(card, by=by, to=CardStatus.DONE, place=place, op_id=op_id)
         case _:

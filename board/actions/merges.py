@@ -13,17 +13,26 @@ from board.actions.transitions import transition
 from board.errors import TransitionError
 from board.events import Actor, publish
 from board.models import Card, Errand, User
-from board.states import CardStatus, ErrandKind, ErrandStatus, FailureKind
+from board.states import CardStatus, ErrandKind, ErrandStatus, FailureKind, RunStatus
 
 
 def request_merge(card: Card, *, by: User, place: Place | None = None, op_id: str = "") -> None:
     """Put reviewed work in line for the merge."""
     if card.status != CardStatus.REVIEW:
         raise TransitionError(f"{card.ref} is {card.status}; only reviewed work can be merged.")
-    if card.run is None or not card.run.head_sha:
+    if not has_verified_work(card):
         raise TransitionError(f"{card.ref} has no agent's work to merge. Move it to Done by hand.")
     with transaction.atomic():
         begin_merge(card, by=Actor.person(by), user=by, place=place, op_id=op_id)
+
+
+def has_verified_work(card: Card) -> bool:
+    """Return whether the card's last attempt ended with its checks passed: nothing else is merged.
+
+    A card that was put into review by hand may hold an attempt that failed or was cancelled.
+    """
+    run = card.run
+    return run is not None and run.status == RunStatus.SUCCEEDED and bool(run.head_sha)
 
 
 def begin_merge(

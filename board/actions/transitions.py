@@ -44,17 +44,20 @@ def transition(
     """Change the status of `row` from what was loaded to `to`, with `changes` in the same UPDATE.
 
     `row` shows the new values afterwards. A card's `rev` rises too.
-    Raises TransitionError if the table forbids it or someone else was first, and LeaseLostError if
-    the fence `holding` is given and stale.
+    Raises TransitionError if the table forbids it, someone else was first or the card is archived,
+    and LeaseLostError if the fence `holding` is given and stale.
     """
     model = type(row)
     noun = NOUNS[model]
+    if isinstance(row, Card) and row.archived_at:
+        raise TransitionError(f"{row.ref} is archived. Restore it first.")
     if to not in TABLES[model][_member(model, row.status)]:
         raise TransitionError(f"This {noun} is {row.status}; it cannot become {to}.")
     rows = cast("Any", model).objects.filter(pk=row.pk, status=row.status)
     if holding is not None:
         rows = rows.filter(fence=holding)
     if model is Card:
+        rows = rows.filter(archived_at__isnull=True)
         changes["rev"] = F("rev") + 1
     if not rows.update(status=to, **changes):
         if holding is not None:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from board.actions.claims import shared_files
+from board.actions.merges import has_verified_work
 from board.fragments import log_html, render_run_head
 from board.fragments.diffs import file_rows
 from board.fragments.runs import standing
@@ -45,7 +46,7 @@ def head_of(card: Card, tab: str) -> dict[str, Any]:
         "words": words,
         "labels": list(card.labels.all()),
         "changed_files": changes.get("files"),
-        "can_merge": card.status == CardStatus.REVIEW and bool(card.run and card.run.head_sha),
+        "can_merge": card.status == CardStatus.REVIEW and has_verified_work(card),
         "columns": list(Column.objects.filter(project_id=card.project_id)),
     }
 

@@ -8,14 +8,18 @@ import pytest
 from django.db.models.functions import Now
 
 from board.actions import projects, runs
+from board.actions.cancels import cancel_card
+from board.actions.cards import archive_card
 from board.actions.errands import claim_errand
+from board.actions.lanes import drop
 from board.actions.merges import finish_merge, refuse_merge, request_merge
+from board.actions.placement import Place
 from board.actions.reaping import MAX_LOSSES, reap_errands
 from board.actions.workers import beat
 from board.errors import LeaseLostError, TransitionError
 from board.events import Actor
-from board.models import Card, Errand, Event, Project
-from board.states import CardStatus
+from board.models import Card, Column, Errand, Event, Project
+from board.states import CardStatus, FailureKind
 from tests.races import at_once
 
 pytestmark = pytest.mark.django_db
@@ -174,3 +178,45 @@ def test_a_merge_that_ends_while_it_is_reaped_has_one_outcome(reviewed, alice, w
     reviewed.refresh_from_db()
     errand = Errand.objects.get(pk=errand.pk)
     assert (reviewed.status, errand.status) in {("done", "done"), ("review", "failed")}
+
+
+@pytest.mark.parametrize("ending", ["failed", "cancelled"])
+def test_work_that_did_not_pass_its_checks_is_not_merged_after_a_move_by_hand(
+    running, alice, ending
+):
+    """Back in the backlog and put into review by hand, it is finished by hand or not at all."""
+    if ending == "failed":
+        runs.fail_run(
+            running.pk, running.fence,
+            kind=FailureKind.VERIFICATION, message="No.", active_seconds=0, head_sha="a" * 40,
+        )  # fmt: skip
+    else:
+        cancel_card(running.card, by=alice)
+        runs.end_cancelled(running.pk, running.fence, active_seconds=0, head_sha="a" * 40)
+    for lane in ("backlog", "review"):
+        drop(card_again(running.card_id), by=alice, place=place_in(lane))
+    with pytest.raises(TransitionError, match="no agent's work"):
+        request_merge(card_again(running.card_id), by=alice)
+    with pytest.raises(TransitionError, match="no agent's work"):
+        drop(card_again(running.card_id), by=alice, place=place_in("merging"))
+    drop(card_again(running.card_id), by=alice, place=place_in("done"))
+    assert card_again(running.card_id).status == CardStatus.DONE
+    assert not Errand.objects.filter(kind="merge").exists()
+
+
+def test_an_archived_card_is_not_merged(reviewed, alice):
+    before = card_again(reviewed.pk)
+    archive_card(reviewed, by=alice)
+    for seen in (before, card_again(reviewed.pk)):
+        with pytest.raises(TransitionError):
+            request_merge(seen, by=alice)
+    assert card_again(reviewed.pk).status == CardStatus.REVIEW
+    assert not Errand.objects.filter(kind="merge").exists()
+
+
+def card_again(pk) -> Any:
+    return Card.objects.select_related("project", "column", "run").get(pk=pk)
+
+
+def place_in(lane) -> Place:
+    return Place(Column.objects.get(lane=lane))
