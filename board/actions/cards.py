@@ -42,6 +42,9 @@ NOT_TO_QUEUE = {
     CardStatus.CANCELLED: "Move it to the backlog first.",
 }
 
+# Where a card may stand without a word on how its work is accepted: no agent gets it from there.
+WITHOUT_CHECKS = {CardStatus.BACKLOG, CardStatus.DONE, CardStatus.CANCELLED}
+
 
 def create_card(
     project: Project,
@@ -107,6 +110,12 @@ def edit_card(
     with transaction.atomic():
         (locked,) = lock_cards([card.pk])
         changed = {name: value for name, value in cleaned.items() if getattr(locked, name) != value}
+        if locked.status not in WITHOUT_CHECKS and changed.keys() & {"checks", "no_check"}:
+            _check_acceptance(
+                card.ref,
+                checks=cleaned.get("checks", locked.checks),
+                no_check=cleaned.get("no_check", locked.no_check),
+            )
         if rev is not None and _text_changed_since(locked, rev, changed):
             raise TransitionError(
                 "Someone else edited this card while you did. Your text is kept here: "
@@ -172,21 +181,7 @@ def queue_card(card: Card, *, by: User, place: Place | None = None, op_id: str =
         raise TransitionError(
             f"{card.ref} is {card.status}. {NOT_TO_QUEUE[CardStatus(card.status)]}"
         )
-    if not card.checks and not card.no_check:
-        raise ValidationError(
-            f"{card.ref} has no acceptance check. Add a command that must succeed, "
-            "or say that this card needs none.",
-            fields={"checks": "Add a command, or tick “No check”."},
-        )
-    with transaction.atomic():
-        _enter(card, CardStatus.QUEUED, place=place)
-        publish(
-            card.project_id,
-            events.CardQueued(card_id=card.pk, attempt=card.attempts + 1),
-            by=Actor.person(by),
-            op_id=op_id,
-        )
-        signals.announce(signals.card_queued, card_id=card.pk)
+    _give_to_agents(card, by=by, place=place, op_id=op_id)
 
 
 def unqueue_card(card: Card, *, by: User, place: Place | None = None, op_id: str = "") -> None:
@@ -202,6 +197,11 @@ def retry_card(card: Card, *, by: User, place: Place | None = None, op_id: str =
     """Queue a failed card again, and restore the cards that failed because of it."""
     if card.status != CardStatus.FAILED:
         raise TransitionError(f"{card.ref} is {card.status}; only a failed card can be retried.")
+    _give_to_agents(card, by=by, place=place, op_id=op_id)
+
+
+def _give_to_agents(card: Card, *, by: User, place: Place | None, op_id: str) -> None:
+    """Queue a card, and with it the cards that failed only because of it, also if it rested since."""
     with transaction.atomic():
         _lock_way(card, CardStatus.QUEUED, place)
         lock_with_dependents(card.pk)
@@ -251,6 +251,7 @@ def finish_by_hand(
         _enter(card, to, place=place, **done_at)
         actor = Actor.person(by)
         if to == CardStatus.DONE:
+            restore_dependents(card, by=actor)
             unblock(dependents, by=actor)
             publish(card.project_id, events.CardDone(card_id=card.pk), by=actor, op_id=op_id)
         else:
@@ -303,8 +304,6 @@ def _enter(card: Card, status: CardStatus, *, place: Place | None = None, **chan
 
     A column's limit stops a person, never the end of a run: failed and cancelled cards always fit.
     """
-    if card.archived_at:
-        raise TransitionError(f"{card.ref} is archived. Restore it first.")
     is_end_of_run = status in {CardStatus.FAILED, CardStatus.CANCELLED}
     if not is_end_of_run:
         _lock_way(card, status, place)
@@ -316,7 +315,20 @@ def _enter(card: Card, status: CardStatus, *, place: Place | None = None, **chan
         column, rank = place.column, at_place(card, place)
     if not is_end_of_run:
         check_limit(column, card=card)
+    if status == CardStatus.QUEUED:
+        (locked,) = lock_cards([card.pk])
+        _check_acceptance(card.ref, checks=locked.checks, no_check=locked.no_check)
     transition(card, status, column=column, rank=rank, updated_at=Now(), **changes)
+
+
+def _check_acceptance(ref: str, *, checks: Sequence[str], no_check: bool) -> None:
+    """Raise ValidationError if nothing says when the work of this card is good enough."""
+    if not checks and not no_check:
+        raise ValidationError(
+            f"{ref} has no acceptance check. Add a command that must succeed, "
+            "or say that this card needs none.",
+            fields={"checks": "Add a command, or tick “No check”."},
+        )
 
 
 def _lock_way(card: Card, status: CardStatus, place: Place | None) -> None:

@@ -322,3 +322,25 @@ def test_what_is_done_stands_on_top_of_what_was_done_before(new_card, alice):
     for card in (first, second):
         cards.finish_by_hand(card, by=alice, to=CardStatus.DONE)
     assert second.rank < first.rank
+
+
+@pytest.mark.parametrize("status", [C.QUEUED, C.RUNNING, C.REVIEW, C.MERGING, C.FAILED])
+def test_the_last_check_of_a_card_is_not_taken_away_while_it_is(new_card, alice, status):
+    card = put(new_card(), status)
+    with pytest.raises(ValidationError, match="acceptance check") as caught:
+        cards.edit_card(card, by=alice, checks=[])
+    assert set(caught.value.fields) == {"checks"}
+    cards.edit_card(card, by=alice, checks=[], no_check=True)
+    with pytest.raises(ValidationError, match="acceptance check"):
+        cards.edit_card(card, by=alice, no_check=False)
+
+
+@pytest.mark.parametrize("again", [cards.retry_card, cards.send_back])
+def test_a_card_that_lost_its_checks_does_not_come_back_to_the_queue(new_card, alice, again):
+    status = C.FAILED if again is cards.retry_card else C.REVIEW
+    card = put(new_card(checks=[]), status)
+    more = {"comment": "Again."} if again is cards.send_back else {}
+    with pytest.raises(ValidationError, match="acceptance check"):
+        again(card, by=alice, **more)
+    card.refresh_from_db()
+    assert card.status == status

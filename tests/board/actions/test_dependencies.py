@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from board.actions import cards
+from board.actions.cancels import cancel_card
 from board.actions.claims import claim_next
 from board.actions.dependencies import count_unmet, set_dependencies
 from board.actions.errands import claim_errand
@@ -133,6 +134,34 @@ def test_a_failure_spreads_to_queued_cards_and_a_retry_takes_it_back(new_card, a
     assert Event.objects.filter(kind="CardRestored").count() == 2
     assert work(worker, claim(worker), alice) == a
     assert work(worker, claim(worker), alice) == b
+
+
+@pytest.mark.parametrize("way", ["queued", "done by hand", "cancelled first"])
+def test_a_failed_card_that_goes_on_from_the_backlog_takes_its_dependents_along(
+    new_card, alice, worker, way
+):
+    a = new_card("a")
+    b = new_card("b", depends_on=[a])
+    cards.queue_card(a, by=alice)
+    cards.queue_card(b, by=alice)
+    claimed = claim(worker)
+    fail_run(
+        claimed.run_id, claimed.fence,
+        kind=FailureKind.VERIFICATION, message="The check failed.", active_seconds=0,
+    )  # fmt: skip
+    a.refresh_from_db()
+    if way == "cancelled first":
+        cancel_card(a, by=alice)
+    cards.unqueue_card(a, by=alice)
+    assert statuses() == [("backlog", 0), ("failed", 1)]
+    if way == "done by hand":
+        cards.finish_by_hand(a, by=alice, to=CardStatus.DONE)
+        assert statuses() == [("done", 0), ("queued", 0)]
+    else:
+        cards.queue_card(a, by=alice)
+        assert statuses() == [("queued", 0), ("queued", 1)]
+    b.refresh_from_db()
+    assert (b.failure, b.failed_by) == ("", None)
 
 
 @pytest.mark.django_db(transaction=True)
