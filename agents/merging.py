@@ -44,6 +44,7 @@ class Merging:
     head_sha: str
     author: Author
     is_asked_for: bool  # by a person; else the project merges by itself
+    has_passed: bool  # its checks as they are now, and not only those that the card had then
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Refused:
 
 
 UNBOXED = Refused(
-    "The target has moved, and without a sandbox the checks run on the merged tree only when a "
+    "The target or the checks have changed, and without a sandbox the checks run on the merged tree only when a "
     "person asks for the merge. Read the diff, then merge it."
 )
 
@@ -91,6 +92,7 @@ def load_card(errand: Errand) -> Merging:
         head_sha=run.head_sha,
         author=Author(asked_by.name, asked_by.email),
         is_asked_for=errand.requested_by_id is not None,
+        has_passed=verification.passed_in(run.evidence).issuperset(card.checks),
     )
 
 
@@ -101,8 +103,8 @@ async def merge(card: Merging, *, db: Database, cancel: threading.Event) -> Merg
         candidate = await asyncio.to_thread(_prepare, card, where)
         if isinstance(candidate, Conflict):
             return _conflict(card, candidate)
-        # On an unmoved target the merged tree is the tree that passed already.
-        if candidate.target_sha != card.base_sha:
+        # On an unmoved target the merged tree is the tree that the checks were run on.
+        if candidate.target_sha != card.base_sha or not card.has_passed:
             if not card.is_asked_for and card.checks and probe().name == "none":
                 return UNBOXED
             refused = await _test(card, where, candidate, db=db, cancel=cancel)
@@ -192,7 +194,7 @@ async def _test(
     failed = [result.command for result in results if not result.is_passed]
     if failed:
         return Refused(
-            f"It merges without conflict, but on the new {card.target_branch} this fails: {', '.join(failed[:3])}. "
+            f"It merges into {card.target_branch} without conflict, but there this fails: {', '.join(failed[:3])}. "
             "Send the card back, so that an agent works on the new state."
         )
     return None

@@ -1,7 +1,7 @@
 """Acceptance: our own run of the card's checks decides, never the model's word."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -95,6 +95,11 @@ def summary(results: Sequence[CheckResult]) -> str:
 def evidence(results: Sequence[CheckResult]) -> list[dict[str, Any]]:
     """Return the results as they are stored."""
     return [asdict(result) for result in results]
+
+
+def passed_in(stored: Iterable[Mapping[str, Any]]) -> set[str]:
+    """Return the commands that passed, from results as they are stored."""
+    return {row["command"] for row in stored if row["exit_code"] == 0}
 
 
 def _how(result: CheckResult) -> str:

@@ -221,6 +221,10 @@ class Product:
         """Return the JSON answer of POST /api/v1`path`."""
         return self._call("POST", path, body)
 
+    def patch(self, path: str, **body: Any) -> Any:
+        """Change at the API."""
+        return self._call("PATCH", path, body)
+
     def _call(self, method: str, path: str, body: Json | None = None) -> Any:
         request = urllib.request.Request(  # noqa: S310  our own address
             f"{self.url}/api/v1{path}",

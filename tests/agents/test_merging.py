@@ -120,3 +120,19 @@ def test_work_is_tested_again_when_the_target_has_moved(shared: Parts, tmp_path:
     assert refused["status"] == "review"
     assert "test ! -e pushed.txt" in refused["failure"]["message"]
     assert "more.txt" not in git("ls-tree", "--name-only", "main", folder=origin)
+
+
+def test_checks_that_were_changed_in_review_are_run_before_the_merge(
+    shared: Parts, tmp_path: Path
+) -> None:
+    product, _ = shared
+    origin = make_repository(tmp_path / "origin.git")
+    product.project("EDITED", origin)
+    key = reviewed(shared, "EDITED", "Judged by a check of later", "early.txt", "x\n")
+    product.patch(f"/cards/{key}", checks=["test -e late.txt"])
+    refused = merged(product, key)
+    assert refused["status"] == "review"
+    assert "test -e late.txt" in refused["failure"]["message"]
+    assert "early.txt" not in git("ls-tree", "--name-only", "main", folder=origin)
+    product.patch(f"/cards/{key}", checks=["test -e early.txt"])
+    assert merged(product, key)["status"] == "done"
