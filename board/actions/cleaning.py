@@ -11,6 +11,8 @@ TEXT_FIELDS = ("title", "goal", "constraints")
 MAX_TEXT = 50_000  # characters of one text field: about ten pages, far below a model's window
 MAX_TITLE = 300  # characters
 MAX_LIST = 100  # entries of `files` and `checks`
+# Characters of a command, of which Linux takes 128 KiB, and of a path, of which it takes 4 KiB.
+MAX_LINES = {"checks": 10_000, "files": 1_000}
 PRIORITIES = range(10)  # 0 low, 1 normal, 2 high, 3 urgent; more for those who sort finely
 
 KEY = re.compile(r"[A-Z][A-Z0-9]{1,9}")
@@ -20,7 +22,12 @@ MAX_NAME = 120  # characters of a project's name
 MAX_COLUMN_NAME = 60  # characters
 MAX_LIMIT = 999  # cards in a column
 MAX_PARALLEL = range(1, 51)  # runs of a project at once
-MAX_LENGTHS = {"target_branch": 200, "model": 80}  # characters
+MAX_LENGTHS = {  # characters
+    "target_branch": 200,
+    "model": 80,
+    "setup_command": MAX_LINES["checks"],
+    "repository": 1_000,
+}
 
 Problems = dict[str, str]
 
@@ -53,6 +60,8 @@ def _clean_lists(values: dict[str, Any]) -> Problems:
         values[name] = clean_lines(values[name])
         if len(values[name]) > MAX_LIST:
             problems[name] = f"At most {MAX_LIST} lines."
+        elif max(map(len, values[name]), default=0) > MAX_LINES[name]:
+            problems[name] = f"At most {MAX_LINES[name]:,} characters in one line."
     return problems
 
 
@@ -84,7 +93,7 @@ def clean_project(values: Mapping[str, Any]) -> dict[str, Any]:
         if name in cleaned and not _fits(name, cleaned[name])
     }
     problems |= {
-        name: f"At most {most} characters."
+        name: f"At most {most:,} characters."
         for name, most in MAX_LENGTHS.items()
         if len(cleaned.get(name, "")) > most
     }

@@ -46,6 +46,8 @@ def test_a_card_is_created_at_the_end_of_the_backlog(new_card, alice, project):
         ({"goal": "x" * 50_001}, "goal"),
         ({"checks": ["true"] * 101}, "checks"),
         ({"files": ["a"] * 101}, "files"),
+        ({"checks": ["true", "x" * 10_001]}, "checks"),
+        ({"files": ["x" * 1_001]}, "files"),
         ({"priority": 10}, "priority"),
         ({"priority": -1}, "priority"),
     ],

@@ -50,6 +50,7 @@ def test_a_project_has_its_columns_its_owner_and_a_fetch(alice):
         ({"max_parallel": 51}, "max_parallel"),
         ({"model": "x" * 81}, "model"),
         ({"target_branch": "x" * 201}, "target_branch"),
+        ({"setup_command": "x" * 10_001}, "setup_command"),
     ],
 )
 def test_a_project_is_refused_and_nothing_is_left_of_it_for(alice, values, field):
