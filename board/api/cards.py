@@ -13,7 +13,7 @@ from board.actions.dependencies import set_dependencies
 from board.actions.merges import request_merge
 from board.actions.placement import Place
 from board.api.answers import CardAnswer, answers
-from board.api.bodies import CardFields, Comment, Move, NewCard, unique
+from board.api.bodies import CardFields, Comment, Most, Move, NewCard, unique
 from board.api.contents import describe_again, describe_card, with_details
 from board.api.tokens import ApiRequest
 from board.errors import ValidationError
@@ -30,7 +30,7 @@ def list_cards(
     status: CardStatus | None = None,
     *,
     archived: bool = False,
-    limit: int | None = None,
+    limit: Most | None = None,
 ) -> list[CardAnswer]:
     """List a project's cards by number; archived ones only when asked for."""
     project = access.get_project(request.auth, key)
@@ -40,7 +40,7 @@ def list_cards(
     if not archived:
         found = found.filter(archived_at__isnull=True)
     if limit is not None:
-        found = found[: max(limit, 0)]
+        found = found[:limit]
     return [describe_card(card) for card in with_details(found)]
 
 

@@ -124,6 +124,7 @@ def test_an_archived_card_is_listed_only_when_asked_for(api, new_card):
     every = api.get("/projects/BIL/cards?archived=true")
     assert [card["ref"] for card in every] == ["BIL-1", "BIL-2"]
     assert len(api.get("/projects/BIL/cards?archived=true&limit=1")) == 1
+    assert api("GET", f"/projects/BIL/cards?limit={2**63}")[0] == 422
     assert api.get("/projects/BIL/cards?status=queued") == []
 
 
