@@ -155,14 +155,14 @@ def shared_files(card: Card) -> list[str]:
     """Return the files that this card and a card under way both name: they must come one after another."""
     if not card.files:
         return []
-    return overlap(card.files, files_under_way(card.project_id, apart_from=card.pk))
+    return overlap(card.files, files_under_way(card.project_id, apart_from=[card.pk]))
 
 
-def files_under_way(project_id: int, *, apart_from: int | None = None) -> set[str]:
+def files_under_way(project_id: int, *, apart_from: Collection[int] = ()) -> set[str]:
     """Return the files that the project's running and merging cards name."""
     under_way = Card.objects.filter(
         project_id=project_id, status__in=[CardStatus.RUNNING, CardStatus.MERGING]
-    ).exclude(pk=apart_from)
+    ).exclude(pk__in=apart_from)
     return {name for files in under_way.values_list("files", flat=True) for name in files}
 
 
