@@ -1,7 +1,8 @@
 """Every address of the product."""
 
-from django.urls import URLPattern, URLResolver, include, path
+from django.urls import URLPattern, URLResolver, path
 
+from board.lazy import lazily
 from board.views import (
     accounts,
     approvals,
@@ -76,5 +77,5 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("me/password/", me.change_password, name="password"),
     path("me/tokens/", me.create_token, name="create_token"),
     path("me/tokens/<int:token_id>/revoke/", me.revoke_token, name="revoke_token"),
-    path("api/v1/", include("board.api.urls")),
+    lazily("api/v1/", "board.api.urls", app_name="api"),
 ]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
+from django.core import checks
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import OperationalError
@@ -25,6 +26,8 @@ EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  named, not bou
 class Command(BaseCommand):
     """Checks the machine, migrates, and becomes the supervisor of Valkey, web and worker."""
 
+    # The others read every address, which takes as long as the rest of this command.
+    requires_system_checks = (checks.Tags.security,)
     help = "Start Pullcord: web server, worker and Valkey, on SQLite unless DATABASE_URL is set."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
