@@ -66,7 +66,7 @@ def check_port(host: str, port: int) -> None:
 def claim_data_folder(folder: Path) -> IO[str]:
     """Return the lock on the data folder, to be kept open, or raise Problem."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Kept open for the life of the process: closing it would let another instance in.
         lock = (folder / "up.lock").open("a+", encoding="ascii")
     except OSError as error:
@@ -146,6 +146,10 @@ def examine(data: Path) -> Iterator[Finding]:
         "ok" if is_writable else "bad",
         f"Data folder {data} is {'' if is_writable else 'not '}writable.",
     )
+    if data.exists() and data.stat().st_mode & 0o077:
+        yield Finding(
+            "warn", f"Others on this machine can look into {data}. Close it: chmod 700 {data}"
+        )
     free = shutil.disk_usage(data if data.exists() else data.parent).free / 2**30
     yield Finding("ok" if free > 5 else "warn", f"{free:.0f} GiB of disk are free.")  # noqa: PLR2004  a few worktrees
     cores, memory = os.cpu_count() or 1, memory_gib()

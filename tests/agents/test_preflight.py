@@ -75,6 +75,20 @@ def test_a_data_folder_has_one_user_at_a_time(tmp_path: Path) -> None:
     preflight.claim_data_folder(tmp_path).close()
 
 
+def test_a_data_folder_is_made_for_its_owner_only(tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "data"
+    with preflight.claim_data_folder(folder):
+        assert folder.stat().st_mode & 0o777 == 0o700
+    assert not any("Others" in finding.text for finding in preflight.examine(folder))
+
+
+def test_the_doctor_warns_of_a_data_folder_that_others_can_look_into(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    (found,) = [finding for finding in preflight.examine(tmp_path) if "Others" in finding.text]
+    assert found.level == "warn"
+    assert f"chmod 700 {tmp_path}" in found.text
+
+
 def test_a_data_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(Problem, match=r"cannot be written .* --data"):

@@ -148,9 +148,11 @@ def test_a_second_one_on_the_same_folder_is_refused(up: Up) -> None:
     assert f"Another Pullcord (process {up.process.pid}) uses the data folder" in said
 
 
-def test_a_port_in_use_is_refused(up: Up, tmp_path: Path) -> None:
-    said = refusal("--port", str(up.port), "--data", str(tmp_path / "data"))
-    assert f"127.0.0.1:{up.port} cannot be used" in said
+def test_a_port_in_use_is_refused(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        said = refusal("--port", str(port), "--data", str(tmp_path / "data"))
+    assert f"127.0.0.1:{port} cannot be used" in said
 
 
 def test_a_data_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:

@@ -339,7 +339,13 @@ async def test_earlier_pages_of_a_log_can_be_asked_for(tab, running: Run, bob):
 
 
 async def test_the_log_of_another_project_does_not_exist(tab, running: Run, alice, mallory):
-    other = await run(projects.create_project, by=mallory, key="OTH", name="Other", repository="/x")
+    other = await run(
+        projects.create_project,
+        by=mallory,
+        key="OTH",
+        name="Other",
+        repository="https://example.org/x.git",
+    )
     browser = Browser(mallory, other)
     await browser.open()
     for command in ("log.sub", "log.page"):
