@@ -155,6 +155,12 @@ def test_a_port_in_use_is_refused(tmp_path: Path) -> None:
     assert f"127.0.0.1:{port} cannot be used" in said
 
 
+def test_a_policy_file_with_a_fault_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "policy.yaml").write_text("allow:\n  - nonsense: true\n")
+    said = refusal("--port", str(free_port()), "--data", str(tmp_path))
+    assert "policy.yaml" in said
+
+
 def test_a_data_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     said = refusal("--port", str(free_port()), "--data", str(tmp_path / "file" / "data"))

@@ -16,6 +16,8 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import OperationalError
 
 from agents import preflight, processes
+from agents.harness.policy.load import PolicyError
+from agents.policies import loaded_policy
 from agents.sandbox import SandboxLevel, probe
 from agents.supervisor import Plan, Program
 from board.actions.accounts import create_owner_link
@@ -46,8 +48,9 @@ class Command(BaseCommand):
             preflight.check_git()
             lock = preflight.claim_data_folder(settings.DATA)
             preflight.check_port(host, port)
+            loaded_policy()  # a fault in it is said now, not when the first run begins
             kept_alive = programs(host, port)
-        except preflight.Problem as problem:
+        except (preflight.Problem, PolicyError) as problem:
             raise CommandError(str(problem)) from problem
         with ThreadPoolExecutor(1) as threads:
             level = threads.submit(probe)
