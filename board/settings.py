@@ -62,7 +62,7 @@ def secret_key() -> str:
 
 def make_secret(path: Path) -> None:
     """Write a new secret to `path` unless another process is first; nobody ever reads half of one."""
-    DATA.mkdir(mode=0o700, parents=True, exist_ok=True)  # the database in it is readable by all
+    DATA.mkdir(mode=0o700, parents=True, exist_ok=True)  # its files are not closed one by one
     handle, draft = tempfile.mkstemp(dir=DATA)
     try:
         with os.fdopen(handle, "w", encoding="ascii") as file:
