@@ -18,6 +18,7 @@ from agents.workspaces.git import Author
 from agents.workspaces.hub import HubState, fetch_hub
 from agents.workspaces.merges import Candidate, Conflict, land_merge, prepare_merge
 from agents.workspaces.removal import remove_worktree
+from agents.workspaces.saves import holds_more_than_saved
 from agents.workspaces.worktrees import check_out, delete_worktree, find_worktree
 from board.models import Card, Errand
 
@@ -103,10 +104,14 @@ async def merge(card: Merging, *, db: Database, cancel: threading.Event) -> Merg
         candidate = await asyncio.to_thread(_prepare, card, where)
         if isinstance(candidate, Conflict):
             return _conflict(card, candidate)
-        # On an unmoved target the merged tree is the tree that the checks were run on.
+        is_unboxed = not card.is_asked_for and bool(card.checks) and probe().name == "none"
         if candidate.target_sha != card.base_sha or not card.has_passed:
-            if not card.is_asked_for and card.checks and probe().name == "none":
+            if is_unboxed:
                 return UNBOXED
+            is_proven = False
+        else:
+            is_proven = is_unboxed or await asyncio.to_thread(_is_what_was_tested, card, where)
+        if not is_proven:
             refused = await _test(card, where, candidate, db=db, cancel=cancel)
             if refused is not None:
                 return refused
@@ -134,6 +139,15 @@ def _prepare(card: Merging, where: Places) -> Candidate | Conflict:
     return prepare_merge(
         where.hub, card.target_branch, card.head_sha, message=message, author=card.author
     )
+
+
+def _is_what_was_tested(card: Merging, where: Places) -> bool:
+    """Return whether the merged tree, on an unmoved target, is all that the checks saw.
+
+    They may have passed because of a file that git ignores, which stays behind.
+    """
+    worktree = find_worktree(where.root, card.branch)
+    return worktree is not None and not holds_more_than_saved(worktree)
 
 
 def _join(card: Merging, where: Places, source_sha: str) -> None:

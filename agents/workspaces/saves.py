@@ -77,6 +77,18 @@ def commit_all(
     return Saved(sha, has_changed=True, skipped=skipped)
 
 
+def holds_more_than_saved(worktree: Worktree) -> bool:
+    """Whether files lie in the worktree that its commit does not hold: ignored, left out, or changed since.
+
+    What was tested there need not be true of the commit. The same holds when the worktree is gone.
+    """
+    if not worktree.path.is_dir():
+        return True
+    with holding(worktree.private / "lock", timeout_seconds=CHECKOUT_TIMEOUT_SECONDS):
+        others = _in(worktree, "ls-files", "--others", "--directory", "--no-empty-directory", "-z")
+        return bool(others) or bool(_changed(worktree))
+
+
 def _stage(worktree: Worktree, parent: str, never_add: Sequence[str]) -> tuple[str, ...]:
     """Bring the harness's index up to the files; return what was left out."""
     # A lock can only be a dead git's, for we hold the lock of the worktree.

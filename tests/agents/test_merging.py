@@ -136,3 +136,17 @@ def test_checks_that_were_changed_in_review_are_run_before_the_merge(
     assert "early.txt" not in git("ls-tree", "--name-only", "main", folder=origin)
     product.patch(f"/cards/{key}", checks=["test -e early.txt"])
     assert merged(product, key)["status"] == "done"
+
+
+def test_checks_that_passed_by_a_file_that_git_ignores_do_not_pass_the_merge(
+    shared: Parts, tmp_path: Path
+) -> None:
+    product, _ = shared
+    origin = make_repository(tmp_path / "origin.git", {".gitignore": "lib/\n"})
+    product.project("IGNORE", origin)
+    key = reviewed(
+        shared, "IGNORE", "Leaves it behind", "lib/a.txt", "x\n", checks=["test -e lib/a.txt"]
+    )
+    refused = merged(product, key)
+    assert refused["status"] == "review"
+    assert "test -e lib/a.txt" in refused["failure"]["message"]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from agents.workspaces import Saved, WorkspaceError, Worktree, commit_all, diff
+from agents.workspaces.saves import holds_more_than_saved
 from tests.agents.workspaces.conftest import Place
 from tests.agents.workspaces.repos import (
     ALICE,
@@ -43,6 +44,23 @@ def test_without_changes_there_is_no_commit(place: Place) -> None:
     assert commit_all(worktree, "Nothing") == Saved(worktree.base_sha, has_changed=False)
     os.utime(worktree.path / "README.md", (1, 1))
     assert not commit_all(worktree, "Nothing").has_changed
+
+
+@pytest.mark.parametrize(
+    ("path", "more"), [("kept.txt", False), ("README.md", False), ("a.log", True), (".env", True)]
+)
+def test_a_worktree_may_hold_more_than_its_commit(
+    empty_place: Place, path: str, *, more: bool
+) -> None:
+    make_repository(empty_place.source, {".gitignore": "*.log\n", "README.md": "# A\n"})
+    empty_place.fetch()
+    worktree = empty_place.start()
+    commit_all(worktree, "Turn")
+    assert not holds_more_than_saved(worktree)
+    write_files(worktree.path, {path: "changed\n"})
+    assert holds_more_than_saved(worktree)
+    commit_all(worktree, "Turn")
+    assert holds_more_than_saved(worktree) is more
 
 
 def test_saving_does_not_disturb_what_the_agent_sees(place: Place) -> None:
