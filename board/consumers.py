@@ -122,7 +122,7 @@ class ProjectConsumer(AsyncWebsocketConsumer):
             command = json.loads(text_data)
             handler = self.COMMANDS[command["type"]]
             await handler(self, command)
-        except (ValueError, KeyError, TypeError, RecursionError):
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
             self.offer(frame("error", code="bad_command"))
 
     async def _resume(self, command: Command) -> None:

@@ -232,7 +232,8 @@ async def test_a_flood_of_commands_ends_the_socket(tab, bob):
 @pytest.mark.parametrize(
     "text",
     [" ", "[]", "null", "{", '{"type":"_end"}', '{"type":"resume"}', '{"type":"log.sub","run":"x"}',
-     '{"type":"resume","epoch":1,"seq":[]}', "[" * 5000],
+     '{"type":"resume","epoch":1,"seq":[]}', '{"type":"log.page","run":1e999,"before":1}',
+     "[" * 5000],
 )  # fmt: skip
 async def test_a_command_that_makes_no_sense_is_refused_without_harm(tab, new_card, bob, text):
     browser = await tab(bob)
