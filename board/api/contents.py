@@ -21,7 +21,7 @@ from board.api.answers import (
     UsageAnswer,
 )
 from board.models import Approval, Card, Dependency, Event, Project, Run, Step
-from board.states import CardStatus
+from board.states import CardStatus, RunStatus
 
 MAX_TEXT = 4_000  # characters of one text inside a step
 MAX_PARTS = 200  # entries of one list or object inside a step
@@ -121,12 +121,17 @@ def describe_attempt(run: Run) -> Attempt:
         id=run.pk,
         attempt=run.attempt,
         status=run.status,
-        waiting_for=run.waiting_for,
+        waiting_for=_waiting_for(run),
         failure_kind=run.failure_kind,
         failure=run.failure,
         created_at=run.created_at,
         ended_at=run.ended_at,
     )
+
+
+def _waiting_for(run: Run) -> str:
+    """Return what the run waits for now; its row keeps what it waited for last."""
+    return run.waiting_for if run.status == RunStatus.WAITING else ""
 
 
 def describe_run(run: Run, steps: Iterable[Step]) -> RunAnswer:
@@ -136,7 +141,7 @@ def describe_run(run: Run, steps: Iterable[Step]) -> RunAnswer:
         card=run.card.ref,
         attempt=run.attempt,
         status=run.status,
-        waiting_for=run.waiting_for,
+        waiting_for=_waiting_for(run),
         failure_kind=run.failure_kind,
         failure=run.failure,
         summary=run.summary,

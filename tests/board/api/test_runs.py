@@ -114,6 +114,7 @@ def test_a_run_without_changes_has_an_empty_diff(api, running):
 
 def test_a_question_is_listed_and_answered(api, running):
     approval = ask(running)
+    assert api.get("/cards/BIL-1")["runs"][0]["waiting_for"] == "approval"
     (listed,) = api.get("/approvals?status=pending&project=bil")
     assert listed == api.get(f"/approvals/{approval.pk}")
     assert (listed["card"], listed["run"], listed["tool"]) == ("BIL-1", running.pk, "bash")
@@ -136,7 +137,9 @@ def test_a_question_is_listed_and_answered(api, running):
     assert answered == api.get(f"/approvals/{approval.pk}")
     assert api.get("/approvals?status=pending") == []
     assert len(api.get("/approvals?status=approved")) == len(api.get("/approvals")) == 1
-    assert api.get("/cards/BIL-1")["runs"][0]["status"] == "ready"
+    (attempt,) = api.get("/cards/BIL-1")["runs"]
+    assert (attempt["status"], attempt["waiting_for"]) == ("ready", "")
+    assert api.get(f"/runs/{running.pk}")["waiting_for"] == ""
 
 
 def test_a_late_answer_is_told_who_was_first(api, bob, caller, running):
