@@ -15,6 +15,10 @@ log = logging.getLogger(__name__)
 FLUSH_SECONDS = 0.1  # how long an item may wait for company; the first one does not
 PROGRESS_SECONDS = 1.0  # how often the card's strip is refreshed
 MAX_TEXT = 16_384  # characters of one item; longer output becomes several
+# Characters of one call's output: what nobody reads would fill the database. The result that ends
+# the call shows the output's end too.
+MAX_OUTPUT = 1_000_000
+NOT_KEPT = "\n[the log keeps no more of this output]\n"
 # Deltas that continue the item before them.
 JOINED = {"text": "text", "thinking": "text", "output": "text"}
 
@@ -28,6 +32,7 @@ class LogSink:
         self._db = db
         self._items: list[logs.Item] = []
         self._progress: dict[str, Any] = {}
+        self._written: dict[str, int] = {}  # characters of output, by call
         self._lock = threading.Lock()
         self._writing = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
@@ -38,10 +43,30 @@ class LogSink:
         """Take one item. Never blocks and never raises."""
         with self._lock:
             self._note_progress(kind, data)
-            if not self._join(kind, data):
-                self._items.append((kind, data))
+            for piece in self._pieces(kind, data):
+                if not self._join(kind, piece):
+                    self._items.append((kind, piece))
         with contextlib.suppress(RuntimeError):  # the loop is closed: the worker is gone
             self._loop.call_soon_threadsafe(self._heard.set)
+
+    def _pieces(self, kind: str, data: dict[str, Any]) -> list[dict[str, Any]]:
+        """Return the item in pieces of a size that a page can hold."""
+        field = JOINED.get(kind)
+        if field is None:
+            return [data]
+        text = data[field]
+        if kind == "output":
+            text = self._within_limit(str(data.get("call")), text)
+        starts = range(0, len(text), MAX_TEXT)
+        return [{**data, field: text[start : start + MAX_TEXT]} for start in starts]
+
+    def _within_limit(self, call: str, text: str) -> str:
+        """Return what the log keeps of a call's next output; where it stops, it says so once."""
+        before = self._written.get(call, 0)
+        self._written[call] = before + len(text)
+        if self._written[call] <= MAX_OUTPUT:
+            return text
+        return "" if before > MAX_OUTPUT else text[: MAX_OUTPUT - before] + NOT_KEPT
 
     def _join(self, kind: str, data: dict[str, Any]) -> bool:
         """Lengthen the last item if this one only continues it."""
