@@ -37,6 +37,7 @@ class Desk:
         self.where = where
         self._hidden = hidden
         self._in_hub = ""  # the commit that was taken over last
+        self.left_out: tuple[str, ...] = ()  # files that the last save could not take, with why
         self.scratch = worktree.private / "scratch"
         self.outputs = worktree.private / "outputs"
         for folder in (self.scratch, self.outputs):
@@ -75,6 +76,7 @@ class Desk:
 
     def _save(self, message: str) -> str:
         saved = commit_all(self.worktree, message)
+        self.left_out = saved.skipped
         if saved.sha not in {self.worktree.base_sha, self._in_hub}:
             take_over(self.where.hub, self.where.clone, sha=saved.sha, branch=self.worktree.branch)
             self._in_hub = saved.sha

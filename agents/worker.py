@@ -301,7 +301,11 @@ class RunWork:
         return brief.access
 
     async def _save(self, desk: Desk, message: str) -> str:
+        known = desk.left_out
         sha = await desk.save(message)
+        if desk.left_out and desk.left_out != known:
+            files = "; ".join(desk.left_out[:5])
+            self._sink.emit("note", text=f"Cannot be part of the work: {files}", level="warn")
         await self._db(runs.note_progress, *self._key, head_sha=sha)
         return sha
 

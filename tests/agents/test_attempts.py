@@ -83,3 +83,20 @@ def test_a_failing_set_up_command_fails_the_card_before_any_model_call(
     assert not api.conversation("Never asked")
     log = product.log_items(card["runs"][0]["id"])
     assert any("no compiler" in str(item["data"].get("output")) for item in log)
+
+
+def test_a_file_that_cannot_be_part_of_the_work_is_named_once(
+    shared: Parts, tmp_path: Path
+) -> None:
+    product, api = shared
+    origin = make_repository(tmp_path / "origin.git")
+    product.project("LARGE", origin, setup_command="truncate -s 101M large.bin")
+    writes = [call("write_file", path=f"{name}.txt", content="x\n") for name in "ab"]
+    api.script("Beside a large file", [*writes, report("done", "Written.")])
+    ref = product.card("LARGE", "Beside a large file")["ref"]
+    product.queue(ref)
+    card = product.wait_for_card(ref, "review")
+    notes = [item["data"].get("text", "") for item in product.log_items(card["runs"][0]["id"])]
+    assert [text for text in notes if "large.bin" in text and "Cannot" in text] == [
+        "Cannot be part of the work: large.bin: larger than 100 MB"
+    ]
