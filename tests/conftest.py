@@ -1,8 +1,13 @@
 """Fixtures for all tests. Alice owns the board, Bob is a member, Vera a viewer, Mallory a stranger."""
 
-from collections.abc import Callable
+import inspect
+import sys
+import threading
+from collections.abc import Callable, Iterator
 
 import pytest
+from asgiref.sync import SyncToAsync
+from django.db import connections
 
 from board.actions import cards, errands, projects, workers
 from board.actions.claims import claim_next
@@ -13,6 +18,24 @@ from tests.databases import pytest_collection_modifyitems, valkey
 __all__ = ["pytest_collection_modifyitems", "valkey"]
 
 PASSWORD = "a long enough password"
+
+
+@pytest.fixture(autouse=True)
+def _close_the_threads_of_async_parts(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Close the connections that asgiref's one thread and the feeds' threads leave open."""
+    yield
+    if not inspect.iscoroutinefunction(getattr(request, "function", None)):
+        return
+    SyncToAsync.single_thread_executor.submit(connections.close_all).result()
+    if (module := sys.modules.get("board.feeds.threads")) is not None:
+        together = threading.Barrier(module.THREADS, timeout=20)
+
+        def close() -> None:
+            together.wait()  # so that each thread takes one of these
+            connections.close_all()
+
+        for future in [module.pool.submit(close) for _ in range(module.THREADS)]:
+            future.result()
 
 
 def make_user(name: str, *, is_owner: bool = False) -> User:

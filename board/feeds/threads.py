@@ -10,10 +10,11 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 # Few, because SQLite has one writer and a page waits for the same database.
-_threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="feeds")
+THREADS = 4
+pool = ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="feeds")
 
 
 def in_thread(function: Callable[P, R]) -> Callable[P, Awaitable[R]]:
     """Return `function` as a coroutine function that runs in one of these threads."""
-    made: Any = database_sync_to_async(function, thread_sensitive=False, executor=_threads)
+    made: Any = database_sync_to_async(function, thread_sensitive=False, executor=pool)
     return made  # type: ignore[no-any-return]
