@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from agents.harness.policy import programs_git_change
 from agents.harness.policy.context import Context
 from agents.harness.policy.programs_paths import Refused, check_read
 
@@ -48,9 +49,12 @@ def check(context: Context, arguments: list[str]) -> str:
     name, options = rest[0], rest[1:]
     if name in _READING:
         _check_options(name, options)
+    elif name in _LISTINGS and _LISTINGS[name](options):
+        pass
+    elif name in programs_git_change.CHECKS:
+        return programs_git_change.CHECKS[name](context, options)
     elif name in _LISTINGS:
-        if not _LISTINGS[name](options):
-            raise Refused("A7", f"`git {name}` like this may change the history or the settings")
+        raise Refused("A7", f"`git {name}` like this may change the history or the settings")
     else:
         raise Refused("A7", f"`git {name}` may change the history, the files or the settings")
     for option in options:

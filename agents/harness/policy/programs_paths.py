@@ -1,5 +1,6 @@
 """Checks the paths of a command that wants to run without a question."""
 
+import fnmatch
 from collections.abc import Sequence
 
 from agents.harness.policy import files
@@ -8,6 +9,8 @@ from agents.harness.policy.secrets import may_match_secret
 from agents.harness.policy.simple import Argument
 
 MOST_MATCHES = 2000
+SUBSTITUTED = "/dev/fd/63"  # what stands in a command line for `<(...)`
+_MANIFESTS = frozenset({"package.json"})  # only the file tools show beforehand what changes
 
 
 class Refused(Exception):  # noqa: N818  it is an answer, not an error
@@ -30,7 +33,7 @@ def expand(context: Context, arguments: Sequence[Argument]) -> list[str]:
             words.append(argument.text)
             continue
         found = context.files.matches(
-            argument.text, folder=str(context.workspace), limit=MOST_MATCHES
+            argument.text, folder=context.cwd or str(context.workspace), limit=MOST_MATCHES
         )
         if len(found) >= MOST_MATCHES:
             raise Refused("A9", f"`{argument.text}` matches too many files to look at")
@@ -42,6 +45,8 @@ def expand(context: Context, arguments: Sequence[Argument]) -> list[str]:
 
 def check_read(context: Context, argument: str, *, metadata_only: bool = False) -> None:
     """Raise Refused if reading the file that an argument may name needs a question."""
+    if argument == SUBSTITUTED:
+        return
     argument = argument.removeprefix("@")  # a file of arguments, to some programs
     path = files.real(context, argument)
     is_secret = files.is_secret(path) or files.is_secret(argument)
@@ -63,6 +68,23 @@ def check_write(context: Context, argument: str) -> None:
         raise Refused("A5", f"Names a protected file ({argument})")
     if files.is_policy(context, path):
         raise Refused("A5", f"Names the policy of this repository ({argument})")
+
+
+def check_change(context: Context, argument: str) -> None:
+    """Raise Refused if a command may not create, change or remove the file an argument names."""
+    check_write(context, argument)
+    path = files.real(context, argument)
+    if path in (str(context.workspace), str(context.scratch)):
+        raise Refused("A3", f"Changes the whole workspace ({argument})")
+    relative = path.removeprefix(f"{context.workspace}/")
+    if any(
+        fnmatch.fnmatchcase(relative, pattern)
+        for rules in (context.rules.ask, context.rules.deny)
+        for pattern in rules.writes
+    ):
+        raise Refused("policy", f"The policy of this installation has a rule for {argument}")
+    if path.rpartition("/")[2].casefold() in _MANIFESTS:
+        raise Refused("A5", f"Changes what a build tool runs ({argument})")
 
 
 def check_values(context: Context, arguments: Sequence[str]) -> None:

@@ -38,7 +38,7 @@ _DANGEROUS: dict[str, tuple[str, ...]] = {
     "cargo": ("--config", "-Z", "--manifest-path", "-C"),
     "shellcheck": ("--rcfile", "--source-path"),
 }  # fmt: skip
-_PYTHON_MODULES = frozenset(
+PYTHON_MODULES = frozenset(
     [
         "pytest",
         "unittest",
@@ -116,9 +116,14 @@ def _check_python(context: Context, arguments: list[str]) -> str:
         rest.pop(0)
     if rest in (["--version"], ["-V"], ["-VV"]):
         return "L1"
-    if rest[:1] == ["-m"] and len(rest) > 1 and rest[1] in _PYTHON_MODULES:
+    if rest[:1] == ["-m"] and len(rest) > 1 and rest[1] in PYTHON_MODULES:
         return CHECKS[rest[1]](context, rest[2:])
     raise Refused("A8", "Runs Python code that was not looked at")
+
+
+def check_test_module(context: Context, module: str, arguments: list[str]) -> str:
+    """`python -m` with one of PYTHON_MODULES."""
+    return CHECKS[module](context, arguments)
 
 
 def _check_npm(context: Context, arguments: list[str]) -> str:

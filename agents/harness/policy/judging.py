@@ -1,0 +1,202 @@
+"""Decides about one simple command of a strictly read text: allowed by a rule, or refused."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from agents.harness.policy import files, interpreters
+from agents.harness.policy.builtins import BUILTINS, UNCHANGING
+from agents.harness.policy.context import Context
+from agents.harness.policy.outputs import printed
+from agents.harness.policy.programs import allowing_rule
+from agents.harness.policy.programs_paths import Refused
+from agents.harness.policy.simple import NotUnderstoodError
+from agents.harness.policy.targets import written
+from agents.harness.policy.commands import Command
+from agents.harness.policy.commands import Word as LooseWord
+from agents.harness.policy.values import UNKNOWN, Field, Kind, State, Value
+from agents.harness.policy.variables import check_variable
+from agents.harness.policy.walk import End, Run, Walker, as_arguments
+from agents.harness.policy.wrapping import started
+
+_MOST_WRAPPERS = 12
+_PROGRAM_FOLDERS = ("/bin", "/usr/bin", "/usr/local/bin")
+_TOOL_FOLDERS = re.compile(r"(?:\./)?(?:\.?venv/bin|node_modules/\.bin)/([\w.-]+)")
+_SHELLS = frozenset({"sh", "bash", "dash"})
+# Programs to which any text may be given, because they only print or compare it.
+_TEXT_IS_HARMLESS = frozenset({"echo", "basename", "dirname", "printf", "test", "["})
+_READ_LISTED = frozenset(
+    ["cat", "head", "tail", "wc", "nl", "ls", "stat", "md5sum", "sha1sum", "sha256sum", "cksum",
+     "basename", "dirname", "grep", "egrep", "fgrep", "echo", "printf", "test", "[", "du", "cmp",
+     "diff", "file", "ruff", "black", "mypy", "flake8", "isort", "pylint", "pytest", "python",
+     "python3", "eslint", "prettier", "npx", "shellcheck", "git", "sed", "rm", "touch", "realpath"]
+)  # fmt: skip
+_GIT_LISTED = frozenset({"add", "diff", "log", "blame", "show"})
+_TEXT_OPTIONS = frozenset({"-m", "--message"})
+
+
+def judge(walker: Walker, run: Run) -> End:
+    """How a simple command ends. Raises Refused or NotUnderstoodError."""
+    if not run.fields:
+        return _assign(walker, run)
+    head = run.fields[0]
+    _check_head(head)
+    for name, value in run.assignments:
+        check_variable(walker.context, name, value, reads=head.text == "read")
+    if head.text in run.state.functions:
+        return walker.call(run.state.functions[head.text], run)
+    if head.text in BUILTINS:
+        end = BUILTINS[head.text](walker, run)
+        walker.rules.append("L1")
+        return end
+    return _external(walker, run, 0)
+
+
+def _check_head(head: Field) -> None:
+    if (not head.is_constant and head.text != "[") or head.kind is not Kind.KNOWN or not head.text:
+        raise Refused("A9", "Runs a program whose name is not known beforehand")
+
+
+def _assign(walker: Walker, run: Run) -> End:
+    variables = dict(run.state.variables)
+    for name, value in run.assignments:
+        check_variable(walker.context, name, value)
+        variables[name] = value
+    after = replace(run.state, variables=variables)
+    return End(after, after)
+
+
+def _external(walker: Walker, run: Run, depth: int) -> End:
+    """A program, or what it starts."""
+    if depth > _MOST_WRAPPERS:
+        raise NotUnderstoodError("it starts programs through too many others")
+    head = run.fields[0]
+    _check_head(head)
+    for name, value in run.assignments:
+        check_variable(walker.context, name, value)
+    if depth and head.text in BUILTINS and head.text not in UNCHANGING | {"kill"}:
+        raise Refused("A9", f"`{head.text}` behind another program is not known")
+    name = _program(walker.context, head.text, run.state)
+    inner = started(walker, name, run) if name else None
+    if inner is not None:
+        ends = [_external(walker, one, depth + 1) for one in inner]
+        output = ends[0].output if len(ends) == 1 and name != "find" else UNKNOWN
+        if name == "find":
+            _allow(walker, name, run)
+        return End(run.state, run.state, output)
+    if name in _SHELLS:
+        return _shell(walker, name, run)
+    if not name:
+        return _script(walker, head.text, run)
+    if interpreters.takes(name):
+        walker.rules.append(interpreters.check(walker, name, run))
+    else:
+        _allow(walker, name, run)
+    return End(run.state, run.state, printed(walker.context, run.fields, run.state))
+
+
+def _program(context: Context, text: str, state: State) -> str:
+    """The name of a program that is installed; empty for a file that is started by its path."""
+    folder, slash, name = text.rpartition("/")
+    if not slash or folder in _PROGRAM_FOLDERS:
+        return name
+    match = _TOOL_FOLDERS.fullmatch(text)
+    if match is not None and state.folders == {str(context.workspace)}:
+        place = files.absolute(text, cwd=str(context.workspace), home=str(context.home))
+        return match[1] if context.files.read(place) is None or "/bin/" in text else ""
+    return ""
+
+
+def _allow(walker: Walker, name: str, run: Run) -> None:
+    """Raise Refused, or note the rule that allows a program with these words."""
+    fields = [Field(name), *run.fields[1:]]
+    _check_unknown(name, fields)
+    for folder in run.state.folders:
+        here = replace(walker.context, cwd=folder)
+        walker.rules.append(allowing_rule(here, as_arguments(fields)))
+        _note_written(walker, here, fields)
+
+
+def _note_written(walker: Walker, context: Context, fields: Sequence[Field]) -> None:
+    """Files that a program writes are not known any more: they may be run later in the text."""
+    words = [LooseWord(one.text, one.kind is Kind.KNOWN) for one in fields]
+    for path in written(context, Command(words, cwd=context.cwd)):
+        walker.note_written(path, Value("", Kind.NUMBER))
+
+
+def _check_unknown(name: str, fields: Sequence[Field]) -> None:
+    """What is not known may only go where it does no harm."""
+    for at, one in enumerate(fields):
+        if one.kind is Kind.LISTED:
+            verb = next((f.text for f in fields[1:at] if not f.text.startswith("-")), "")
+            if name not in _READ_LISTED or (name == "git" and verb not in _GIT_LISTED):
+                raise Refused("A9", f"`{name}` gets names of files that are not known")
+        elif one.kind is Kind.TEXT and not _is_harmless_text(name, fields, at):
+            raise Refused(_RULES.get(name, "A9"), f"`{name}` gets something that is not known")
+
+
+_RULES = {
+    "rm": "A3",
+    "rmdir": "A3",
+    "cat": "A13",
+    "head": "A13",
+    "tail": "A13",
+    "cp": "A4",
+    "mv": "A4",
+}
+
+
+def _is_harmless_text(name: str, fields: Sequence[Field], at: int) -> bool:
+    if name == "git" and fields[1].text in ("commit", "tag", "stash"):
+        return fields[at].quoted and fields[at - 1].text in _TEXT_OPTIONS
+    if name in ("test", "["):
+        return fields[at].quoted and not any(one.text in ("-v", "-R") for one in fields)
+    if name == "printf":
+        return at > 1 and not fields[1].text.startswith("-")
+    return name in _TEXT_IS_HARMLESS
+
+
+def _shell(walker: Walker, name: str, run: Run) -> End:
+    """`sh -c TEXT`, `sh SCRIPT`, or a shell that reads a known text."""
+    rest = list(run.fields[1:])
+    inner = replace(run.state, variables={}, functions={}, arguments=())
+    if [one.text for one in rest[:1]] in (["-n"], ["--version"]):
+        _allow(walker, name, run)
+        return End(run.state, run.state)
+    while rest and re.fullmatch(r"-[lexuv]+|-[lexuv]*c[lexuv]*|-o|pipefail|--norc|--noprofile",
+                                rest[0].text):  # fmt: skip
+        option = rest.pop(0).text
+        if "c" in option and re.fullmatch(r"-\w+", option):
+            if not rest or not rest[0].is_constant:
+                raise Refused("A9", "Runs a text that is not known beforehand in another shell")
+            inner = replace(inner, arguments=tuple(rest[2:]))
+            return _ended(run, walker.text(rest[0].text, inner))
+    if rest and rest[0].is_constant and not rest[0].text.startswith("-"):
+        text = walker.script_text(rest[0].text, run.state)
+        inner = replace(inner, arguments=tuple(rest[1:]))
+        return _ended(run, walker.text(text, inner))
+    stdin = run.state.stdin
+    if rest or stdin is None or stdin.kind is not Kind.KNOWN:
+        raise Refused("A9", "Runs a text that is not known beforehand in another shell")
+    return _ended(run, walker.text(stdin.text, replace(inner, stdin=UNKNOWN)))
+
+
+def _ended(run: Run, end: End) -> End:
+    return End(run.state, run.state, end.output)
+
+
+def _script(walker: Walker, path: str, run: Run) -> End:
+    """A program that is started by its path is judged by its content (rule C2)."""
+    text = walker.script_text(path, run.state)
+    first, _, _ = text.partition("\n")
+    match = re.fullmatch(
+        r"#! ?(?:/usr/bin/env |/bin/|/usr/bin/|/usr/local/bin/)([\w.-]+)( -[eux]+)?", first
+    )
+    language = match[1] if match is not None else "" if first.startswith("#!") else "sh"
+    if language in _SHELLS:
+        inner = replace(run.state, variables={}, functions={}, arguments=tuple(run.fields[1:]))
+        return _ended(run, walker.text(text, inner))
+    if language and interpreters.takes(language):
+        walker.rules.append(interpreters.check_text(walker, language, text, run.state))
+        return End(run.state, run.state)
+    raise Refused("C2", f"Runs a script that cannot be looked at ({path})")
