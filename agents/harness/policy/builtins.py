@@ -20,7 +20,10 @@ def _same(state: State, output: Value = UNKNOWN) -> End:
 
 def _nothing(_walker: Walker, run: Run) -> End:
     """`:`, `true`, `wait`, `break`, `return`: the rest of the way is followed all the same."""
-    if any(one.kind is Kind.TEXT and not one.quoted for one in run.fields[1:]):
+    name = run.fields[0].text
+    if name != ":" and any(
+        one.kind is not Kind.NUMBER and not re.fullmatch(r"[\d%+]+", one.text) for one in run.fields[1:]
+    ):
         raise Refused("A9", f"`{run.fields[0].text}` gets something that is not known")
     return _same(run.state)
 

@@ -3,17 +3,19 @@
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from agents.harness.policy import files, interpreters
 from agents.harness.policy.builtins import BUILTINS, UNCHANGING
+from agents.harness.policy.commands import Command
+from agents.harness.policy.commands import Word as LooseWord
 from agents.harness.policy.context import Context
 from agents.harness.policy.outputs import printed
 from agents.harness.policy.programs import allowing_rule
+from agents.harness.policy.programs_change import is_regenerable_name
 from agents.harness.policy.programs_paths import Refused
 from agents.harness.policy.simple import NotUnderstoodError
 from agents.harness.policy.targets import written
-from agents.harness.policy.commands import Command
-from agents.harness.policy.commands import Word as LooseWord
 from agents.harness.policy.values import UNKNOWN, Field, Kind, State, Value
 from agents.harness.policy.variables import check_variable
 from agents.harness.policy.walk import End, Run, Walker, as_arguments
@@ -32,6 +34,7 @@ _READ_LISTED = frozenset(
      "python3", "eslint", "prettier", "npx", "shellcheck", "git", "sed", "rm", "touch", "realpath"]
 )  # fmt: skip
 _GIT_LISTED = frozenset({"add", "diff", "log", "blame", "show"})
+_ONLY_CODE = re.compile(r"\./[\w*?.-]*\.(?:py|js|ts|tsx|jsx|css|html|md|rst|txt|go|rs|java|c|h|cpp|rb|php)")
 _TEXT_OPTIONS = frozenset({"-m", "--message"})
 
 
@@ -110,6 +113,7 @@ def _program(context: Context, text: str, state: State) -> str:
 def _allow(walker: Walker, name: str, run: Run) -> None:
     """Raise Refused, or note the rule that allows a program with these words."""
     fields = [Field(name), *run.fields[1:]]
+    _check_words(name, fields)
     _check_unknown(name, fields)
     for folder in run.state.folders:
         here = replace(walker.context, cwd=folder)
@@ -124,6 +128,20 @@ def _note_written(walker: Walker, context: Context, fields: Sequence[Field]) -> 
         walker.note_written(path, Value("", Kind.NUMBER))
 
 
+def _check_words(name: str, fields: Sequence[Field]) -> None:
+    """`printf -v` and `test -v` work out what is in brackets behind a name."""
+    texts = [one.text for one in fields[1:]]
+    if name == "printf" and texts[:1] and texts[0].startswith("-v"):
+        raise Refused("A9", "`printf -v` sets a variable")
+    if name in ("test", "[") and any(before in ("-v", "-R") and not after.isidentifier()
+                                     for before, after in pairwise(texts)):  # fmt: skip
+        raise Refused("A9", f"`{name} -v` with something that is not plain")
+
+
+def _changes(fields: Sequence[Field]) -> bool:
+    return any(re.match(r"-\w*i|--i", one.text) for one in fields)
+
+
 def _check_unknown(name: str, fields: Sequence[Field]) -> None:
     """What is not known may only go where it does no harm."""
     for at, one in enumerate(fields):
@@ -131,6 +149,10 @@ def _check_unknown(name: str, fields: Sequence[Field]) -> None:
             verb = next((f.text for f in fields[1:at] if not f.text.startswith("-")), "")
             if name not in _READ_LISTED or (name == "git" and verb not in _GIT_LISTED):
                 raise Refused("A9", f"`{name}` gets names of files that are not known")
+            if name == "rm" and not is_regenerable_name(one.text.removeprefix("./")):
+                raise Refused("A3", "Deletes files whose names are not known")
+            if name == "sed" and not _ONLY_CODE.fullmatch(one.text) and _changes(fields):
+                raise Refused("A5", "Changes files whose names are not known")
         elif one.kind is Kind.TEXT and not _is_harmless_text(name, fields, at):
             raise Refused(_RULES.get(name, "A9"), f"`{name}` gets something that is not known")
 

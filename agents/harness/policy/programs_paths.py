@@ -76,6 +76,8 @@ def check_change(context: Context, argument: str) -> None:
     path = files.real(context, argument)
     if path in (str(context.workspace), str(context.scratch)):
         raise Refused("A3", f"Changes the whole workspace ({argument})")
+    if path.casefold() == f"{context.workspace}/.github".casefold():
+        raise Refused("A5", f"Changes the folder of protected files ({argument})")
     relative = path.removeprefix(f"{context.workspace}/")
     if any(
         fnmatch.fnmatchcase(relative, pattern)

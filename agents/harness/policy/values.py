@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from agents.harness.policy.nesting import alternatives
 from agents.harness.policy.commands import Word as LooseWord
+from agents.harness.policy.nesting import alternatives
 from agents.harness.policy.simple import NotUnderstoodError
 from agents.harness.policy.syntax import (
     Literal,

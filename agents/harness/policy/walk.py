@@ -89,7 +89,7 @@ class Walker:
         for item in script.items:
             now = end.state
             if now is None:
-                break
+                raise NotUnderstoodError("it goes on behind its end")
             end = self._and_or(item, now)
             if item.background:
                 end = End(now, None)
@@ -100,7 +100,7 @@ class Walker:
         for operator, pipeline in item.pipelines:
             begin = {"": state, "&&": end.success, "||": end.failure}[operator]
             if begin is None:
-                continue
+                raise NotUnderstoodError("it goes on behind its end")
             after = self._pipeline(pipeline, begin)
             if operator == "&&":
                 end = End(after.success, join(end.failure, after.failure))
@@ -165,7 +165,7 @@ class Walker:
         begin: State | None = state
         for condition, body in node.branches:
             if begin is None:
-                break
+                raise NotUnderstoodError("it goes on behind its end")
             end = self.script(condition, begin) if condition is not None else End(begin, None)
             if end.success is not None:
                 ends.append(self.script(body, end.success).state)
@@ -180,10 +180,8 @@ class Walker:
         begin = _forgotten(state, names)
         values = self._values(node, state)
         for _ in range(3):
-            after: list[State | None] = [begin]
-            for value in values:
-                after.append(self._round(node, begin, value))
-            end = join(*after)
+            after = [self._round(node, begin, value) for value in values]
+            end = join(begin, *after)
             if end is None or end.folders == begin.folders:
                 end = None if end is None else _forgotten(end, names)
                 return End(end, end)
@@ -235,7 +233,7 @@ class Walker:
     def note_written(self, path: str, content: Value) -> None:
         """Remember that the text writes a file; what it writes twice is not known."""
         known = self.written.get(path)
-        if known is None or known == UNKNOWN or known == content:
+        if known in (None, UNKNOWN, content):
             self.written[path] = content
         else:
             self.written[path] = Value("more than once", Kind.TEXT)

@@ -9,6 +9,7 @@ sandbox of its own with nothing but bash in it.
 import argparse
 import random
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from agents.harness.policy.programs_paths import Refused
 from agents.harness.policy.simple import NotUnderstoodError
 from agents.harness.policy.values import State
 from agents.harness.policy.walk import End, Run, Walker
+from agents.harness.policy.wrapping import started
 
 _HEADS = ["true", "echo", "pwd", "printf", "test", ":", "cd", "evil", "read", "export", "[", "cat"]
 _NAMES = ["x", "y", "f", "PATH", "evil"]
@@ -32,7 +34,7 @@ _TEXTS = ["a", "evil", "b c", "$x", "${x}", "$y", "-n", "true", "*", "~", "{a,ev
 _MUTATIONS = ["'", '"', "\\", "`", "$", "(", ")", "{", "}", ";", "&", "|", "\n", "#", " ", "<", ">", "<<",
               "$(", "=", "!", "*", "~", "\\\n", ";;", "&&", "||", "evil", "in", "do", "done", "[[", "]]"]  # fmt: skip
 _NOT_HEADS = frozenset({"for", "case", "select", "[[", "((", "while", "until", "if"})
-_TRACED = re.compile(r"^\++ (.*)", re.MULTILINE)
+_MARK = "@trace@ "  # how bash begins a line of its trace
 _ASSIGNED = re.compile(r"[A-Za-z_]\w*\+?=")
 
 
@@ -44,7 +46,7 @@ class Programs:
 
     def one(self) -> str:
         """The next program."""
-        text = self._list(3)
+        text = self._list(self._random.randint(0, 2))
         if self._random.random() < 0.4:
             for _ in range(self._random.randint(1, 3)):
                 at = self._random.randint(0, len(text))
@@ -133,40 +135,49 @@ def seen_by_the_gate(text: str, folder: str) -> set[str] | None:
     def judge(walker: Walker, run: Run) -> End:
         if run.fields:
             names.add(run.fields[0].text)
-            run_name = run.fields[0].text
-            if run_name == "evil":  # as if it were on the list, so that more programs are run
-                return End(run.state, run.state)
         return judging.judge(walker, run)
 
     walker = Walker(Context(workspace=Path(folder)), judge)
-    wrapped = _Names(names)
+    lenient = _Lenient(names)
     try:
         script, heads = parse(text)
         check(text, heads)
-        with wrapped:
+        with lenient:
             walker.script(script, State(frozenset({folder})))
     except (NotUnderstoodError, Refused):
         return None
     return names
 
 
-class _Names:
-    """Notes what is started through wrappers, too."""
+class _Lenient:
+    """Notes what is started through wrappers, too; and lets every program run with all words.
+
+    So the fuzz is about who is started, not about the lists of programs.
+    """
 
     def __init__(self, names: set[str]) -> None:
         self._names = names
-        self._original = judging.started
+        self._saved = {name: getattr(judging, name) for name in self._replaced()}
+
+    def _replaced(self) -> dict[str, object]:
+        return {
+            "started": self._started,
+            "allowing_rule": lambda *_: "L1",
+            "_check_unknown": lambda *_: None,
+        }
+
+    def _started(self, walker: Walker, name: str, run: Run) -> list[Run] | None:
+        found: list[Run] | None = started(walker, name, run)
+        self._names.update(one.fields[0].text for one in found or [] if one.fields)
+        return found
 
     def __enter__(self) -> None:
-        def started(walker: Walker, name: str, run: Run) -> list[Run] | None:
-            found = self._original(walker, name, run)
-            self._names.update(one.fields[0].text for one in found or [] if one.fields)
-            return found
-
-        judging.started = started
+        for name, value in self._replaced().items():
+            setattr(judging, name, value)
 
     def __exit__(self, *_: object) -> None:
-        judging.started = self._original
+        for name, value in self._saved.items():
+            setattr(judging, name, value)
 
 
 def executed_by_bash(text: str, folder: str) -> set[str]:
@@ -177,7 +188,7 @@ def executed_by_bash(text: str, folder: str) -> set[str]:
         bwrap, "--unshare-all", "--die-with-parent", "--ro-bind", "/usr", "/usr", "--ro-bind", "/lib", "/lib",
         "--ro-bind-try", "/lib64", "/lib64", "--symlink", "usr/bin", "/bin", "--dev", "/dev", "--proc", "/proc",
         "--tmpfs", "/tmp", "--tmpfs", folder, "--chdir", folder, "--clearenv", "--setenv", "PATH", "/usr/bin",
-        "--setenv", "SHELLOPTS", "xtrace", "--setenv", "HOME", "/home/agent",
+        "--setenv", "SHELLOPTS", "xtrace", "--setenv", "PS4", _MARK, "--uid", "1000", "--setenv", "HOME", "/home/agent",
         "bash", "--norc", "-c", text,
     ]  # fmt: skip
     try:
@@ -191,12 +202,21 @@ def executed_by_bash(text: str, folder: str) -> set[str]:
 
 def _heads(trace: str) -> set[str]:
     found = set()
-    for line in _TRACED.findall(trace):
-        head = re.match(r"'(?:[^']|'\\'')*'|\S+", line)
-        name = head[0] if head is not None else ""
-        if name and name not in _NOT_HEADS and not _ASSIGNED.match(line):
-            found.add(name.strip("'"))
+    for line in re.split(rf"^@*{_MARK}", trace, flags=re.MULTILINE)[1:]:
+        match = re.match(r"(?:\$?'(?:[^'\\]|\\.)*'|\\.|[^\s'\\])+", line, re.DOTALL)
+        name = match[0] if match is not None else line
+        if name not in _NOT_HEADS and not _ASSIGNED.match(line):
+            found.add(_unquoted(name))
     return found
+
+
+def _unquoted(name: str) -> str:
+    if name.startswith("$'"):
+        return name[2:-1].encode().decode("unicode_escape")
+    try:
+        return "".join(shlex.split(name))
+    except ValueError:
+        return name
 
 
 def unsound(programs: int, seed: int) -> list[tuple[str, set[str]]]:
