@@ -11,7 +11,7 @@ from agents.harness.policy.variables import check_variable
 from agents.harness.policy.walk import End, Run, Walker
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
-_SETTING = re.compile(r"[-+][eufxvn]+|[-+]o|pipefail|errexit|nounset|xtrace|noglob|verbose")
+_SETTING = re.compile(r"[-+][eufxvn]+o?|[-+]o|pipefail|errexit|nounset|xtrace|noglob|verbose")
 
 
 def _same(state: State, output: Value = UNKNOWN) -> End:
@@ -22,7 +22,8 @@ def _nothing(_walker: Walker, run: Run) -> End:
     """`:`, `true`, `wait`, `break`, `return`: the rest of the way is followed all the same."""
     name = run.fields[0].text
     if name != ":" and any(
-        one.kind is not Kind.NUMBER and not re.fullmatch(r"[\d%+]+", one.text) for one in run.fields[1:]
+        one.kind is not Kind.NUMBER and not re.fullmatch(r"[\d%+]+", one.text)
+        for one in run.fields[1:]
     ):
         raise Refused("A9", f"`{run.fields[0].text}` gets something that is not known")
     return _same(run.state)

@@ -13,7 +13,7 @@ from agents.harness.policy.context import Context
 from agents.harness.policy.outputs import printed
 from agents.harness.policy.programs import allowing_rule
 from agents.harness.policy.programs_change import is_regenerable_name
-from agents.harness.policy.programs_paths import Refused
+from agents.harness.policy.programs_paths import Refused, check_values
 from agents.harness.policy.simple import NotUnderstoodError
 from agents.harness.policy.targets import written
 from agents.harness.policy.values import UNKNOWN, Field, Kind, State, Value
@@ -34,7 +34,15 @@ _READ_LISTED = frozenset(
      "python3", "eslint", "prettier", "npx", "shellcheck", "git", "sed", "rm", "touch", "realpath"]
 )  # fmt: skip
 _GIT_LISTED = frozenset({"add", "diff", "log", "blame", "show"})
-_ONLY_CODE = re.compile(r"\./[\w*?.-]*\.(?:py|js|ts|tsx|jsx|css|html|md|rst|txt|go|rs|java|c|h|cpp|rb|php)")
+_KEEPS_CONTENT = frozenset({"chmod", "mkdir", "touch"})
+# They change files that they do not name.
+_MOVES = frozenset({"tar", "unzip", "patch", "gunzip", "gzip"})
+_GIT_MOVES = frozenset(
+    ["checkout", "switch", "restore", "merge", "stash", "cherry-pick", "revert", "apply", "mv"]
+)
+_ONLY_CODE = re.compile(
+    r"\./[\w*?.-]*\.(?:py|js|ts|tsx|jsx|css|html|md|rst|txt|go|rs|java|c|h|cpp|rb|php)"
+)
 _TEXT_OPTIONS = frozenset({"-m", "--message"})
 
 
@@ -118,11 +126,16 @@ def _allow(walker: Walker, name: str, run: Run) -> None:
     for folder in run.state.folders:
         here = replace(walker.context, cwd=folder)
         walker.rules.append(allowing_rule(here, as_arguments(fields)))
-        _note_written(walker, here, fields)
+        if name not in _KEEPS_CONTENT:
+            _note_written(walker, here, fields)
 
 
 def _note_written(walker: Walker, context: Context, fields: Sequence[Field]) -> None:
     """Files that a program writes are not known any more: they may be run later in the text."""
+    name = fields[0].text
+    verb = next((one.text for one in fields[1:] if not one.text.startswith("-")), "")
+    if name in _MOVES or (name == "git" and verb in _GIT_MOVES):
+        walker.has_moved = True
     words = [LooseWord(one.text, one.kind is Kind.KNOWN) for one in fields]
     for path in written(context, Command(words, cwd=context.cwd)):
         walker.note_written(path, Value("", Kind.NUMBER))
@@ -209,6 +222,12 @@ def _ended(run: Run, end: End) -> End:
 
 def _script(walker: Walker, path: str, run: Run) -> End:
     """A program that is started by its path is judged by its content (rule C2)."""
+    if all(_is_binary(walker, path, folder) for folder in run.state.folders):
+        check_given = [one.text for one in run.fields[1:] if one.kind is Kind.KNOWN]
+        for folder in run.state.folders:
+            check_values(replace(walker.context, cwd=folder), check_given)
+        walker.rules.append("L3")
+        return End(run.state, run.state)
     text = walker.script_text(path, run.state)
     first, _, _ = text.partition("\n")
     match = re.fullmatch(
@@ -222,3 +241,16 @@ def _script(walker: Walker, path: str, run: Run) -> End:
         walker.rules.append(interpreters.check_text(walker, language, text, run.state))
         return End(run.state, run.state)
     raise Refused("C2", f"Runs a script that cannot be looked at ({path})")
+
+
+def _is_binary(walker: Walker, path: str, folder: str) -> bool:
+    """Whether it is a program that was built in the workspace, and the text does not change it."""
+    place = files.real(walker.context, path, cwd=folder)
+    content = walker.context.files.read(place)
+    is_changed = walker.has_moved or any(files.is_below(place, one) for one in walker.written)
+    return (
+        content is not None
+        and content.startswith(b"\x7fELF")
+        and files.is_inside(walker.context, place)
+        and not is_changed
+    )

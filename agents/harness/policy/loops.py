@@ -12,6 +12,7 @@ from agents.harness.policy.syntax import (
     Literal,
     Loop,
     Node,
+    Number,
     Script,
     Simple,
     Word,
@@ -20,6 +21,7 @@ from agents.harness.policy.syntax import (
 FOLDER = " folder"  # markers among the names; no variable is called like this
 LEAVES = " leaves"
 ARGUMENTS = " arguments"
+NUMBER = " number "  # before a name that only gets numbers
 TEXT = " text"  # runs text that was not looked at here
 
 _MARKERS = {
@@ -53,8 +55,9 @@ def _of(part: Script | Node) -> Iterator[str]:
 
 
 def _of_simple(command: Simple) -> Iterator[str]:
-    for name, _ in command.assignments:
-        yield name
+    for name, word in command.assignments:
+        is_number = len(word) == 1 and isinstance(word[0], Number)
+        yield f"{NUMBER}{name}" if is_number and not command.words else name
     head = _text(command.words[0]) if command.words else ""
     if head is None:
         yield TEXT

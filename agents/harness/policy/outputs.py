@@ -99,7 +99,7 @@ def _places(context: Context, name: str, texts: list[str], state: State) -> Valu
 def _listed(name: str, texts: list[str], fields: Sequence[Field]) -> Value:
     plain = [text for text in texts if not text.startswith("-")]
     harmless = not any(_finds_secret(text.rpartition("/")[2]) for text in plain)
-    if any(text.startswith("/") or ".." in text for text in plain):
+    if any(text.startswith("/") or ".." in text.split("/") for text in plain):
         return UNKNOWN
     if name == "git" and plain and harmless:
         is_list = plain[0] == "ls-files" or (plain[0] == "diff" and "--name-only" in texts)

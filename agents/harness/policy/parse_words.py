@@ -18,6 +18,7 @@ ReadScript = Callable[[int, str], tuple[Script, int]]
 
 _NAME = re.compile(r"[A-Za-z_]\w*|[0-9@*#?$!]")
 _BRACED = re.compile(r"\{(#?)([A-Za-z_]\w*|[0-9@*#?])([^{}'\"\\`$()\n]*)\}")
+_STATUS = re.compile(r"\$\{PIPESTATUS\[\d\]\}")
 _ARITHMETIC = re.compile(r"\$\(\(([\w \t+*/%<>=!&|?:()-]*)\)\)")
 _END = frozenset(" \t\n;&|<>()")
 _ANSI = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|([0-7]{1,3})|(.))", re.DOTALL)
@@ -143,6 +144,10 @@ class WordReader:
         return Number(tuple(re.findall(r"[A-Za-z_]\w*", match[1])))
 
     def _braced(self, *, quoted: bool) -> Part:
+        status = _STATUS.match(self.text, self.at)
+        if status is not None:
+            self.at = status.end()
+            return Parameter("?", quoted)
         match = _BRACED.match(self.text, self.at + 1)
         if match is None:
             raise NotUnderstoodError("it has an expansion that is not plain (${)")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from agents.harness.policy import (
     files,
+    programs_build,
     programs_change,
     programs_git,
     programs_net,
@@ -21,6 +22,7 @@ from agents.harness.policy.programs_readers import READERS
 from agents.harness.policy.simple import Argument
 
 _MOST_DOT_ENV = 50
+_LESS = frozenset({"-N", "-R", "-S", "-F", "-X", "-FX", "-FRX", "-r"})
 _FIND_ACTIONS = frozenset(
     [
         "-delete",
@@ -49,6 +51,8 @@ def allowing_rule(context: Context, arguments: Sequence[Argument]) -> str:
         "mawk": programs_text.check_awk,
         **programs_change.CHECKS,
         **programs_net.CHECKS,
+        **programs_build.CHECKS,
+        "less": _check_less,
         "env": _check_env,
         "printenv": _check_printenv,
         **programs_test.CHECKS,
@@ -140,6 +144,16 @@ def is_dangerous(option: str, letters: str, words: Sequence[str]) -> bool:
     if name in words:
         return True
     return any(letter in name[1:] for letter in letters)
+
+
+def _check_less(context: Context, arguments: list[str]) -> str:
+    """Printing is all that it does here; `+` and most options start something."""
+    for argument in arguments:
+        if argument.startswith("+") or (argument.startswith("-") and argument not in _LESS):
+            raise Refused("A8", f"`less {argument}` may start programs")
+        if not argument.startswith("-"):
+            check_read(context, argument)
+    return "L1"
 
 
 def _check_command(_context: Context, arguments: list[str]) -> str:

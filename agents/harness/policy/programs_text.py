@@ -23,7 +23,9 @@ def check_sed(context: Context, arguments: list[str]) -> str:
     rest = list(arguments)
     while rest:
         word = rest.pop(0)
-        if (word in ("-e", "--expression") and rest) or (re.fullmatch(r"-[nErsz]+e", word) and rest):
+        if (word in ("-e", "--expression") and rest) or (
+            re.fullmatch(r"-[nErsz]+e", word) and rest
+        ):
             scripts.append(rest.pop(0))
         elif word.startswith("--expression="):
             scripts.append(word.partition("=")[2])

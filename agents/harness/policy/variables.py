@@ -48,7 +48,7 @@ _PLAIN: dict[str, str] = {
     "MAKEFLAGS": r"-j\d*",
     "BASH_SILENCE_DEPRECATION_WARNING": r"1",
 }
-_PATHS = frozenset({"PYTHONPATH", "NODE_PATH"})
+_PATHS = frozenset({"PYTHONPATH", "NODE_PATH", "TMPDIR", "TMP", "TEMP"})
 _AUTHOR = re.compile(r"GIT_(?:AUTHOR|COMMITTER)_(?:NAME|EMAIL|DATE)")
 
 

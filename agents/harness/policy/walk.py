@@ -4,6 +4,7 @@ Each construct gives the states in which it may end: one if it succeeds, one if 
 && y` runs y in x, and `cd x; y` in x or where it was before.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -29,7 +30,17 @@ from agents.harness.policy.syntax import (
     Simple,
     Word,
 )
-from agents.harness.policy.values import LISTED, UNKNOWN, Expander, Field, Kind, State, Value, join
+from agents.harness.policy.values import (
+    LISTED,
+    NUMBER,
+    UNKNOWN,
+    Expander,
+    Field,
+    Kind,
+    State,
+    Value,
+    join,
+)
 
 _MOST_STEPS = 1500
 _MOST_CALLS = 6  # of functions and texts in each other
@@ -70,6 +81,7 @@ class Walker:
         self.context = context
         self.rules: list[str] = []
         self.written: dict[str, Value] = {}  # real paths that the text writes, with the content
+        self.has_moved = False  # whether the text changes files that it does not name
         self.calls = 0
         self._judge = judge
         self._steps = 0
@@ -251,9 +263,9 @@ class Walker:
         return found.pop()
 
     def _content(self, place: str, path: str) -> str:
-        if place in self.written:
-            value = self.written[place]
-            if value.kind is not Kind.KNOWN:
+        if self.has_moved or any(files.is_below(place, written) for written in self.written):
+            value = self.written.get(place, UNKNOWN)
+            if value.kind is not Kind.KNOWN or self.has_moved:
                 raise Refused("C2", f"Runs a script that the same call writes ({path})")
             return value.text
         content = self.context.files.read(place)
@@ -375,7 +387,16 @@ def _item(node: Node) -> list[AndOr]:
 
 def _forgotten(state: State, names: frozenset[str]) -> State:
     """The state when these variables may have any value."""
-    variables = {**state.variables, **dict.fromkeys(names, UNKNOWN)}
+    variables = dict(state.variables)
+    for name in names:
+        counted = name.removeprefix(loops.NUMBER)
+        before = variables.get(counted, UNKNOWN)
+        is_number = before.kind is Kind.NUMBER or (
+            before.kind is Kind.KNOWN and re.fullmatch(r"-?\d+", before.text) is not None
+        )
+        variables[counted] = (
+            NUMBER if counted != name and is_number and counted not in names else UNKNOWN
+        )
     arguments = None if loops.ARGUMENTS in names else state.arguments
     return replace(state, variables=variables, arguments=arguments)
 

@@ -106,7 +106,9 @@ class Programs:
         if self._random.random() < 0.15 and depth:
             words.append(f"$({self._list(depth - 1)})")
         if self._random.random() < 0.15:
-            words.append(self._random.choice([">/dev/null", "2>&1", "> out", "<<<x", "< /dev/null"]))
+            words.append(
+                self._random.choice([">/dev/null", "2>&1", "> out", "<<<x", "< /dev/null"])
+            )
         return self._random.choice([" ", " ", " ", "  ", " \\\n "]).join(words)
 
     def _head(self) -> str:
@@ -118,7 +120,9 @@ class Programs:
             return f"\\{head}" if head[0].isalpha() else head
         if spelling < 0.9:
             return f"'{head[:2]}'{head[2:]}"
-        return self._random.choice(["$x", '"$y"', "$(echo evil)", f"{head}$z", "${x:-true}", '"$@"'])
+        return self._random.choice(
+            ["$x", '"$y"', "$(echo evil)", f"{head}$z", "${x:-true}", '"$@"']
+        )
 
     def _word(self) -> str:
         text = self._random.choice(_TEXTS)
@@ -203,7 +207,7 @@ def executed_by_bash(text: str, folder: str) -> set[str]:
 def _heads(trace: str) -> set[str]:
     found = set()
     for line in re.split(rf"^@*{_MARK}", trace, flags=re.MULTILINE)[1:]:
-        match = re.match(r"(?:\$?'(?:[^'\\]|\\.)*'|\\.|[^\s'\\])+", line, re.DOTALL)
+        match = re.match(r"(?:\$'(?:[^'\\]|\\.)*'|'[^']*'|\\.|[^\s'\\])+", line, re.DOTALL)
         name = match[0] if match is not None else line
         if name not in _NOT_HEADS and not _ASSIGNED.match(line):
             found.add(_unquoted(name))
