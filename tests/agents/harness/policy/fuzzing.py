@@ -3,7 +3,7 @@
 Whatever bash executes in an allowed program must have been seen by the gate. The program runs in a
 sandbox of its own with nothing but bash in it.
 
-    python -m tests.agents.harness.policy.fuzzing --programs 6000 --seed 1
+    make fuzz ARGS="--programs 6000 --seed 1"
 """
 
 import argparse
@@ -29,7 +29,7 @@ from agents.harness.policy.wrapping import started
 _HEADS = ["true", "echo", "pwd", "printf", "test", ":", "cd", "evil", "read", "export", "[", "cat"]
 _NAMES = ["x", "y", "f", "PATH", "evil"]
 _TEXTS = ["a", "evil", "b c", "$x", "${x}", "$y", "-n", "true", "*", "~", "{a,evil}", "a#b", "1", "'",
-          "$(echo evil)", "$(echo true)", "`echo a`", "$((1))", "\\n", "%s", "/tmp", "..", "x=evil",
+          "$(echo evil)", "$(echo true)", "`echo a`", "$((1))", "\\n", "%s", "/usr", "..", "x=evil",
           "${x:-evil}", "$'\\x65vil'", "&", "|", ";", "\n", "#", "!", "\\", "$?", "$1", '"$@"', "]", "-e"]  # fmt: skip
 _MUTATIONS = ["'", '"', "\\", "`", "$", "(", ")", "{", "}", ";", "&", "|", "\n", "#", " ", "<", ">", "<<",
               "$(", "=", "!", "*", "~", "\\\n", ";;", "&&", "||", "evil", "in", "do", "done", "[[", "]]"]  # fmt: skip
@@ -42,7 +42,7 @@ class Programs:
     """Makes programs: mostly correct ones, some of them with a few characters changed."""
 
     def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed)
+        self._random = random.Random(seed)  # noqa: S311  no secrets
 
     def one(self) -> str:
         """The next program."""
@@ -246,7 +246,7 @@ def main() -> int:
     """Print what is unsound; return 1 if anything is."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--programs", type=int, default=6000)
-    parser.add_argument("--seed", type=int, default=random.randrange(10**6))
+    parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     sys.stderr.write(f"seed {options.seed}\n")
     found = unsound(options.programs, options.seed)
