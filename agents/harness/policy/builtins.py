@@ -159,12 +159,13 @@ def _kill(_walker: Walker, run: Run) -> End:
     for one in run.fields[1:]:
         is_number = one.kind is Kind.NUMBER
         known = one.is_constant and re.fullmatch(
-            r"-?[A-Z]+\d?|-s|-0|-\d{1,2}|%\d+|%%|%\+|\d+", one.text
+            r"-?[A-Z]+\d?|-s|-l|-\d{1,2}|%\d+|%%|%\+|\d+", one.text
         )
         if not is_number and not known:
             raise Refused("A9", "Signals a process that is not known")
-    numbers = [one.text for one in run.fields[1:]]
-    if len(numbers) > 1 and "-1" in numbers[1:]:
+    texts = [one.text for one in run.fields[1:]]
+    targets = [text for text in texts if not text.startswith("-")]
+    if not targets or "0" in targets or "-1" in texts[1:]:
         raise Refused("A9", "Signals a process that is not known")
     return _same(run.state)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from agents.harness.policy.context import Context
 from agents.harness.policy.programs import allowing_rule
-from agents.harness.policy.programs_paths import Refused, check_read
+from agents.harness.policy.programs_paths import Refused, check_folder, check_read
 from agents.harness.policy.python_code import check_python
 from agents.harness.policy.script_code import check_node, check_perl
 from agents.harness.policy.simple import Argument
@@ -54,6 +54,7 @@ def check(walker: Walker, name: str, run: Run) -> str:
         if len(texts) < len(arguments):
             texts = [one.text for one in arguments]
         rules.append(_LANGUAGES[_language(name)](walker, here, texts, run))
+        check_folder(here, rules[-1])
     return rules[0]
 
 

@@ -13,7 +13,7 @@ from agents.harness.policy.context import Context
 from agents.harness.policy.outputs import printed
 from agents.harness.policy.programs import allowing_rule
 from agents.harness.policy.programs_change import is_regenerable_name
-from agents.harness.policy.programs_paths import Refused, check_values
+from agents.harness.policy.programs_paths import Refused, check_folder, check_values
 from agents.harness.policy.simple import NotUnderstoodError
 from agents.harness.policy.targets import written
 from agents.harness.policy.values import UNKNOWN, Field, Kind, State, Value
@@ -125,7 +125,9 @@ def _allow(walker: Walker, name: str, run: Run) -> None:
     _check_unknown(name, fields)
     for folder in run.state.folders:
         here = replace(walker.context, cwd=folder)
-        walker.rules.append(allowing_rule(here, as_arguments(fields)))
+        rule = allowing_rule(here, as_arguments(fields))
+        check_folder(here, rule)
+        walker.rules.append(rule)
         if name not in _KEEPS_CONTENT:
             _note_written(walker, here, fields)
 

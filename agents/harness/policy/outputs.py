@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from itertools import pairwise, takewhile
 
 from agents.harness.policy import files
@@ -11,6 +12,15 @@ from agents.harness.policy.values import LISTED, NUMBER, UNKNOWN, Field, Kind, S
 
 _FILTERS = frozenset({"sort", "uniq", "head", "tail", "tac", "grep", "egrep", "fgrep"})
 _HINTS_AT_SECRETS = re.compile(r"(?i)env|key|pem|secret|cred|id_|netrc|token|history|tfstate|ssh")
+_USUAL_SECRETS = (
+    ".env",
+    ".env.production",
+    "id_rsa",
+    "x.pem",
+    "x.key",
+    ".netrc",
+    "terraform.tfstate",
+)
 _UNTRACKED = re.compile(r"-\w*[oiz]|--(?:o|i)\w*")
 _ANY_NAME = re.compile(r"-o|-or|,|!|-not|-[LH]|-follow|-files0-from|-i?lname|-printf|-ls|-i?name")
 
@@ -134,6 +144,11 @@ def found_by(fields: Sequence[Field]) -> Field:
         if _ANY_NAME.fullmatch(text) and text not in ("-name", "-iname")
         and not (text in ("!", "-not") and after in ("-path", "-wholename"))
     ]  # fmt: skip
-    if len(names) != 1 or odd or _finds_secret(names[0]):
+    if (
+        len(names) != 1
+        or odd
+        or _finds_secret(names[0])
+        or any(fnmatchcase(one, names[0].casefold()) for one in _USUAL_SECRETS)
+    ):
         return unknown
     return Field(f"./{names[0]}", Kind.LISTED, quoted=True)

@@ -57,6 +57,9 @@ def is_regenerable_name(name: str) -> bool:
 def _rm(context: Context, arguments: list[str]) -> str:
     plain, options = _split("rm", arguments, "rRfvd", long=("--recursive", "--force", "--verbose"))
     recursive = {"r", "R", "--recursive"} & set(options)
+    in_scratch = [path for path in plain if _is_scratch(context, files.real(context, path))]
+    if recursive and (len(in_scratch) > 1 or any("*" in path for path in in_scratch)):
+        raise Refused("A3", "Deletes several folders of scratch at once")
     for path in plain:
         real = files.real(context, path)
         if not files.is_inside(context, real):
@@ -67,9 +70,13 @@ def _rm(context: Context, arguments: list[str]) -> str:
     return "L2"
 
 
+def _is_scratch(context: Context, real: str) -> bool:
+    return files.is_below(real, context.scratch) and not files.is_below(real, context.workspace)
+
+
 def _is_regenerable(context: Context, real: str) -> bool:
-    if not files.is_below(real, context.workspace):  # one folder in scratch
-        return files.is_below(real, context.scratch)
+    if _is_scratch(context, real):  # one folder at a time
+        return True
     inner = real[len(str(context.workspace)) :].strip("/").split("/")
     return any(_REGENERABLE.fullmatch(part) for part in inner)
 

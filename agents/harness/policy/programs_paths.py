@@ -89,6 +89,15 @@ def check_change(context: Context, argument: str) -> None:
         raise Refused("A5", f"Changes what a build tool runs ({argument})")
 
 
+def check_folder(context: Context, rule: str) -> None:
+    """Raise Refused if what `rule` allows may not be done in the folder where it runs."""
+    folder = context.cwd or str(context.workspace)
+    if not files.is_readable(context, folder) and folder != str(context.scratch):
+        raise Refused("A13", f"Works in a folder outside the workspace ({folder})")
+    if rule == "L3" and not files.is_inside(context, folder) and folder != str(context.scratch):
+        raise Refused("A4", f"Builds or tests outside the workspace ({folder})")
+
+
 def check_values(context: Context, arguments: Sequence[str]) -> None:
     """`check_write` for each argument, and for each part of an option that may be a path."""
     for argument in arguments:

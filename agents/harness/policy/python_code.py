@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from agents.harness.policy.context import Context
 from agents.harness.policy.program_text import check_strings
+from agents.harness.policy.python_names import made_up_path
 from agents.harness.policy.programs_paths import Refused
 
 _SOURCE = "<code of an agent>"
@@ -31,7 +32,7 @@ _ATTRIBUTES = frozenset(
     ["system", "popen", "popen2", "popen3", "popen4", "fork", "forkpty", "kill", "killpg",
      "posix_spawn", "posix_spawnp", "spawnl", "spawnle", "spawnlp", "spawnlpe", "spawnv", "spawnve",
      "spawnvp", "spawnvpe", "execl", "execle", "execlp", "execlpe", "execv", "execve", "execvp",
-     "execvpe", "startfile", "remove", "unlink", "rmdir", "removedirs", "rmtree", "chown", "lchown",
+     "execvpe", "startfile", "remove", "unlink", "rmdir", "removedirs", "rmtree", "chown", "chmod", "lchmod", "fchmod", "lchown",
      "chroot", "symlink", "link", "symlink_to", "hardlink_to", "link_to", "mkfifo", "mknod",
      "urlopen", "urlretrieve", "urlcleanup", "import_module", "run_path", "run_module", "modules",
      "meta_path", "path_hooks", "settrace", "setprofile", "addaudithook", "putenv", "unsetenv",
@@ -73,6 +74,8 @@ def check_python(context: Context, text: str, arguments: list[str], *, inline: b
         for kind, check in _CHECKS.items():
             if isinstance(node, kind):
                 check(node)
+    if made_up_path(nodes):
+        raise Refused("A8", "Opens a file whose name the text makes up")
     writes = any(_is_writing(node) for node in nodes)
     strings = [*_strings(tree), *arguments]
     check_strings(context, strings, writes=writes, inline=inline)

@@ -23,6 +23,12 @@ _NODE_WRITES = re.compile(
     r"\b(?:write\w*|append\w*|createWriteStream|mkdir\w*|rename\w*|copy\w*|cp|cpSync|chmod\w*|truncate\w*"
     r"|open|openSync|utimes\w*|mkdtemp\w*)\b"
 )
+# Anything but one plain string, or the standard input, as what is opened.
+_NODE_OPENS = re.compile(
+    r"\b(?:read(?:File|dir|link)\w*|createReadStream|open\w*|opendir\w*|write\w*|append\w*|copy\w*|rename\w*"
+    r"|createWriteStream|mkdir\w*)\s*\(\s*(?!(?:'[^'\\]*'|\"[^\"\\]*\"|0)\s*[,)]|process\.stdout)"
+    r"(?<!stdout\.write\()(?<!stderr\.write\()"
+)
 _ESCAPE = re.compile(r"\\[xu0-7]|\\\n|[`$]\{")
 _COMPUTED = re.compile(
     r"(?:[\w)\]\"'`]|\?\.)\s*\[\s*(?!\d+\s*\]|['\"][\w. @/-]*['\"]\s*\]|[a-z]\w*\s*\])"
@@ -50,6 +56,8 @@ def check_node(context: Context, text: str, arguments: list[str]) -> str:
             raise Refused(
                 "A8", f"Runs JavaScript text that loads {name or 'a module it has named'}"
             )
+    if _NODE_OPENS.search(text):
+        raise Refused("A8", "Opens a file whose name the text makes up")
     if _COMPUTED.search(text) or _COMPUTED_CALL.search(text):
         raise Refused("A8", "Runs JavaScript text that looks up a name it has made")
     strings = [a or b or c for a, b, c in _STRING.findall(text)]
