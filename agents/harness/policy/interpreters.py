@@ -115,16 +115,7 @@ def _module(context: Context, module: str, arguments: list[str]) -> str:
     if module == "pip":
         return allowing_rule(context, [Argument("pip"), *map(Argument, arguments)])
     if module in _SAFE_LIBRARY:
-        for argument in arguments:
-            if not argument.startswith("-"):
-                check_read(context, argument)
-        if module == "json.tool" and len([a for a in arguments if not a.startswith("-")]) > 1:
-            raise Refused("A4", "Writes a file (json.tool)")
-        if module in ("zipfile", "tarfile") and arguments[:1] not in (["-l"], ["--list"]):
-            raise Refused("A4", f"`{module}` may write files")
-        if module in ("timeit", "site"):
-            raise Refused("A8", "Runs Python text that was not looked at")
-        return "L5"
+        return _library(context, module, arguments)
     from agents.harness.policy.programs_test import PYTHON_MODULES, check_test_module
 
     if module in PYTHON_MODULES:
@@ -133,6 +124,19 @@ def _module(context: Context, module: str, arguments: list[str]) -> str:
         raise Refused("A8", f"Runs the module {module}")
     _check_given(context, arguments)
     return "L3"
+
+
+def _library(context: Context, module: str, arguments: list[str]) -> str:
+    plain = [argument for argument in arguments if not argument.startswith("-")]
+    for argument in plain:
+        check_read(context, argument)
+    if module == "json.tool" and len(plain) > 1:
+        raise Refused("A4", "Writes a file (json.tool)")
+    if module in ("zipfile", "tarfile") and arguments[:1] not in (["-l"], ["--list"]):
+        raise Refused("A4", f"`{module}` may write files")
+    if module in ("timeit", "site"):
+        raise Refused("A8", "Runs Python text that was not looked at")
+    return "L5"
 
 
 def _serve(context: Context, arguments: list[str]) -> str:

@@ -147,27 +147,31 @@ class _Parser(SimpleReader):
             self._level -= 1
 
     def _compound(self, word: str) -> Node | None:
-        found: Group | If | Loop | Case | None = None
         if word in ("((", "select", "coproc", "time", *_CLOSING):
             raise NotUnderstoodError(f"it has something that is not known here ({word})")
         if word == "function":
             self._take("function")
             return self._function(self._bare_name())
         if self.text.startswith("(", self.at):
-            script, self.at = self._nested(self.at + 1, ")")
-            found = Group(script, is_subshell=True)
-        elif word == "{":
-            found = Group(self._block("{", "}"))
-        elif word in ("while", "until"):
-            self._take(word)
-            found = Loop(self.script(frozenset({"do"})), self._block("do", "done"))
-        elif word in _COMPOUND:
-            found = _COMPOUND[word](self)
-        if found is None:
-            return None
-        if isinstance(found, Group) and found.is_subshell and not found.script.items:
+            return Compound(self._subshell(), self._redirects())
+        if word in _COMPOUND:
+            return Compound(_COMPOUND[word](self), self._redirects())
+        return None
+
+    def _subshell(self) -> Group:
+        script, self.at = self._nested(self.at + 1, ")")
+        if not script.items:
             raise NotUnderstoodError("it does not parse")
-        return Compound(found, self._redirects())
+        return Group(script, is_subshell=True)
+
+    def group(self) -> Group:
+        """`{ ...; }`."""
+        return Group(self._block("{", "}"))
+
+    def while_(self) -> Loop:
+        """`while` and `until` up to `done`."""
+        self._take(self._reserved())
+        return Loop(self.script(frozenset({"do"})), self._block("do", "done"))
 
     def _block(self, begin: str, end: str) -> Script:
         self._take(begin)
@@ -291,4 +295,7 @@ _COMPOUND: dict[str, Callable[[_Parser], Group | If | Loop | Case]] = {
     "for": _Parser.for_,
     "case": _Parser.case_,
     "[[": _Parser.test,
+    "{": _Parser.group,
+    "while": _Parser.while_,
+    "until": _Parser.while_,
 }

@@ -36,17 +36,24 @@ def _split(
                 raise Refused("A8", f"`{name} {word}` is an option that is not known")
             found[key] = value
         else:
-            letters = word[1:]
-            while letters and letters[0] in flags:
-                found[letters[0]] = ""
-                letters = letters[1:]
-            if letters and letters[0] in values and (len(letters) > 1 or rest):
-                found[letters[0]] = letters[1:] or rest.pop(0)
-                if found[letters[0]].startswith("-") and found[letters[0]] != "-":
-                    raise Refused("A8", f"`{name} {word}` with an unusual value is not known")
-            elif letters:
-                raise Refused("A8", f"`{name} {word}` is an option that is not known")
+            found.update(_letters(name, word, rest, flags, values))
     return plain, found
+
+
+def _letters(name: str, word: str, rest: list[str], flags: str, values: str) -> dict[str, str]:
+    """Short options, glued together; the last may have a value behind it or in `rest`."""
+    letters = word[1:]
+    found: dict[str, str] = {}
+    while letters and letters[0] in flags:
+        found[letters[0]] = ""
+        letters = letters[1:]
+    if letters and letters[0] in values and (len(letters) > 1 or rest):
+        value = found[letters[0]] = letters[1:] or rest.pop(0)
+        if value.startswith("-") and value != "-":
+            raise Refused("A8", f"`{name} {word}` with an unusual value is not known")
+    elif letters:
+        raise Refused("A8", f"`{name} {word}` is an option that is not known")
+    return found
 
 
 def is_regenerable_name(name: str) -> bool:
@@ -193,20 +200,24 @@ def _tar(context: Context, arguments: list[str]) -> str:
         check_read(context, archive)
         return "L1"
     if {"c", "--create"} & set(options):
-        if archive != "-":
-            check_change(context, archive)
-        for path in plain:
-            place = files.real(context, path, cwd=files.real(context, folder) if folder else None)
-            check_read(context, place)
-            if place == str(context.workspace):
-                raise Refused("A12", "Packs everything, also what holds secrets")
-        return "L2"
+        return _pack(context, archive, folder, plain)
     if not {"x", "--extract"} & set(options):
         raise Refused("A9", "This use of `tar` is not known")
     if archive != "-":
         check_read(context, archive)
     if folder and files.real(context, folder) != str(context.workspace):
         check_change(context, folder)
+    return "L2"
+
+
+def _pack(context: Context, archive: str, folder: str, plain: list[str]) -> str:
+    if archive != "-":
+        check_change(context, archive)
+    for path in plain:
+        place = files.real(context, path, cwd=files.real(context, folder) if folder else None)
+        check_read(context, place)
+        if place == str(context.workspace):
+            raise Refused("A12", "Packs everything, also what holds secrets")
     return "L2"
 
 

@@ -39,38 +39,41 @@ def check_curl(context: Context, arguments: list[str]) -> str:
         if not word.startswith("-"):
             urls.append(word)
             continue
-        option, value = _curl_option(word, rest)
-        if option in ("-o", "--output") and value != "-":
-            if value != "/dev/null":
-                check_change(context, value)
-        elif option in (
-            "-d",
-            "--data",
-            "--json",
-            "--data-urlencode",
-            "-b",
-            "--cookie",
-            "-w",
-            "--write-out",
-        ):
-            if "@" in value or (option in ("-b", "--cookie") and "=" not in value):
-                raise Refused("A12", "Sends a file that was not looked at (curl)")
-        elif option in ("-H", "--header") and value.startswith("@"):
-            raise Refused("A12", "Sends a file that was not looked at (curl)")
+        _check_curl_value(context, *_curl_option(word, rest))
     if not urls:
         raise Refused("A1", "Connects to another machine (curl)")
     for url in urls:
-        if (
-            not _LOCAL_URL.fullmatch(url)
-            or any(mark in url for mark in "{}[]@\\")
-            or "[::1]" in url
-        ):
-            raise Refused("A1", "Connects to another machine (curl)")
-        address = url if "://" in url else f"http://{url}"
-        for host, port in network.addresses_in(address):
-            if network.is_product(context, host, port):
-                raise Refused("D4", "Calls this product's own address")
+        _check_url(context, url)
     return "L7"
+
+
+def _check_url(context: Context, url: str) -> None:
+    if not _LOCAL_URL.fullmatch(url) or any(mark in url for mark in "{}[]@\\") or "[::1]" in url:
+        raise Refused("A1", "Connects to another machine (curl)")
+    address = url if "://" in url else f"http://{url}"
+    for host, port in network.addresses_in(address):
+        if network.is_product(context, host, port):
+            raise Refused("D4", "Calls this product's own address")
+
+
+def _check_curl_value(context: Context, option: str, value: str) -> None:
+    if option in ("-o", "--output") and value != "-":
+        if value != "/dev/null":
+            check_change(context, value)
+    elif option in (
+        "-d",
+        "--data",
+        "--json",
+        "--data-urlencode",
+        "-b",
+        "--cookie",
+        "-w",
+        "--write-out",
+    ):
+        if "@" in value or (option in ("-b", "--cookie") and "=" not in value):
+            raise Refused("A12", "Sends a file that was not looked at (curl)")
+    elif option in ("-H", "--header") and value.startswith("@"):
+        raise Refused("A12", "Sends a file that was not looked at (curl)")
 
 
 def _curl_option(word: str, rest: list[str]) -> tuple[str, str]:

@@ -27,12 +27,12 @@ def check_redirect(
         return None
     if operator not in (">", ">>", ">|", "&>", "&>>", ">&"):
         raise Refused("A9", f"Has a redirection that is not known ({operator})")
-    if target.kind not in (Kind.KNOWN, Kind.NUMBER):
+    return None if target.text in _OUTPUTS else _written(context, target, output)
+
+
+def _written(context: Context, target: Field, output: Value) -> str:
+    if target.kind not in (Kind.KNOWN, Kind.NUMBER) or not target.text:
         raise Refused("A4", "Writes to a file whose name is not known")
-    if target.text in _OUTPUTS:
-        return None
-    if not target.text:
-        raise Refused("A9", "Redirects to a file whose name is not known")
     check_change(context, target.text)
     path = files.real(context, target.text)
     if output.kind is Kind.KNOWN and output.text:

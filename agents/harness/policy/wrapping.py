@@ -57,12 +57,11 @@ def started(walker: Walker, name: str, run: Run) -> list[Run] | None:
     if name == "xargs":
         return _xargs(walker, run)
     words = run.fields[1:]
+    only_shows = (name == "command" and words and words[0].text in ("-v", "-V")) or (
+        name == "env" and not words
+    )
     if name in _TABLE:
-        if name == "command" and words and words[0].text in ("-v", "-V"):
-            return None
-        if name == "env" and not words:
-            return None
-        return [_rest(name, run, words, _TABLE[name])]
+        return None if only_shows else [_rest(name, run, words, _TABLE[name])]
     pair = (name, words[0].text) if words and words[0].is_constant else None
     if pair is not None and pair in _PAIRS:
         return [_rest(" ".join(pair), run, words[1:], _PAIRS[pair])]
@@ -114,19 +113,15 @@ def _option(name: str, text: str, rest: list[Field], options: Options) -> tuple[
             return key, value
         if f"{key}=" in options.long and rest and rest[0].is_constant:
             return key, rest.pop(0).text
-    else:
-        letters = text[1:]
-        while letters and letters[0] in options.flags:
-            letters = letters[1:]
-        if not letters:
-            return text, ""
-        if letters[0] in options.values:
-            if len(letters) > 1:
-                return f"-{letters[0]}", letters[1:]
-            if letters[0] in "il" and name == "xargs":
-                return f"-{letters[0]}", ""
-            if rest and (rest[0].is_constant or rest[0].kind is Kind.NUMBER):
-                return f"-{letters[0]}", rest.pop(0).text
+        raise Refused("A8", f"`{name} {text}` is an option that is not known")
+    letters = text[1:].lstrip(options.flags) if options.flags else text[1:]
+    if not letters:
+        return text, ""
+    if letters[0] in options.values:
+        if len(letters) > 1 or (letters[0] in "il" and name == "xargs"):
+            return f"-{letters[0]}", letters[1:]
+        if rest and (rest[0].is_constant or rest[0].kind is Kind.NUMBER):
+            return f"-{letters[0]}", rest.pop(0).text
     raise Refused("A8", f"`{name} {text}` is an option that is not known")
 
 
