@@ -84,14 +84,11 @@ def _of_compound(node: Group | If | Loop | Case) -> Iterator[str]:
         yield from (n for n in names if not (node.is_subshell and n in (FOLDER, LEAVES)))
     elif isinstance(node, If):
         for condition, body in node.branches:
-            if condition is not None:
-                yield from _of(condition)
+            yield from _of(condition) if condition is not None else ()
             yield from _of(body)
     elif isinstance(node, Loop):
-        if node.name:
-            yield node.name
-        if node.condition is not None:
-            yield from _of(node.condition)
+        yield from [node.name] if node.name else []
+        yield from _of(node.condition) if node.condition is not None else ()
         yield from _of(node.body)
     else:
         for body in node.bodies:

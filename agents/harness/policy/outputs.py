@@ -29,10 +29,8 @@ def printed(context: Context, fields: Sequence[Field], state: State) -> Value:
     """The output of a command that is allowed."""
     name = fields[0].text.rpartition("/")[2]
     rest = list(fields[1:])
-    if name == "echo":
-        return _echoed(rest)
-    if name == "printf":
-        return _formatted(rest)
+    if name in ("echo", "printf"):
+        return _echoed(rest) if name == "echo" else _formatted(rest)
     if name == "cat" and not rest and state.stdin is not None:
         return state.stdin
     if name in _FILTERS:

@@ -24,7 +24,7 @@ def carry_out(context: Context, entries: MutableMapping[str, str], text: str) ->
                 before = entries.get(path, "") if redirection.operator == ">>" else ""
                 if content is not None:
                     entries[path] = before + content
-        _change(context, entries, command, content)
+        _change(context, entries, command)
 
 
 def _output(context: Context, entries: MutableMapping[str, str], command: Command) -> str | None:
@@ -37,18 +37,21 @@ def _output(context: Context, entries: MutableMapping[str, str], command: Comman
     if not paths and command.upstream is not None:
         upstream = _output(context, entries, command.upstream)
         inputs = [] if upstream is None else [upstream]
-    if len(inputs) < max(len(paths), 1):
-        return None
+    return _filtered(command, "".join(inputs)) if len(inputs) >= max(len(paths), 1) else None
+
+
+def _filtered(command: Command, text: str) -> str | None:
+    """What some programs make of a text."""
     if command.name in ("cat", "tee"):
-        return "".join(inputs)
+        return text
     decodes = any(re.fullmatch(r"-\w*[dD]|--decode", word) for word in command.arguments)
     if command.name == "base64" and decodes:
         try:
-            return base64.b64decode("".join(inputs)).decode("utf-8", "replace")
+            return base64.b64decode(text).decode("utf-8", "replace")
         except binascii.Error:
             return None
     if command.name == "rev":
-        return "".join(line[::-1] + "\n" for line in "".join(inputs).splitlines())
+        return "".join(line[::-1] + "\n" for line in text.splitlines())
     return None
 
 
@@ -61,29 +64,29 @@ def _plain(command: Command) -> list[str]:
     return [word.text for word in command.words[1:] if word.known and not word.text.startswith("-")]
 
 
-def _change(
-    context: Context, entries: MutableMapping[str, str], command: Command, content: str | None
-) -> None:
+def _change(context: Context, entries: MutableMapping[str, str], command: Command) -> None:
     """`cp`, `mv`, `ln`, `rm` and `tee` with files that are known."""
     paths = [files.absolute(word, cwd=command.cwd or str(context.workspace), home=str(context.home))
              for word in _plain(command)]  # fmt: skip
     two = 2
     if command.name == "tee" and command.upstream is not None:
         said = _output(context, entries, command.upstream)
-        for path in paths:
-            if said is not None:
-                entries[path] = said
+        entries.update({path: said for path in paths if said is not None})
     elif command.name == "rm":
         for path in paths:
             entries.pop(path, None)
     elif len(paths) == two and command.name in ("cp", "mv") and paths[0] in entries:
-        entries[paths[1]] = entries[paths[0]]
-        if command.name == "mv":
-            del entries[paths[0]]
-    elif len(paths) == two and command.name == "ln":
-        entries[paths[1]] = f"-> {_plain(command)[0]}"
-    elif content is None and command.name == "sed" and len(paths) == two:
-        _replace(entries, _plain(command)[0], paths[1])
+        copy = command.name == "cp"
+        entries[paths[1]] = entries[paths[0]] if copy else entries.pop(paths[0])
+    elif len(paths) == two:
+        _by_first_word(entries, command.name, _plain(command)[0], paths[1])
+
+
+def _by_first_word(entries: MutableMapping[str, str], name: str, first: str, path: str) -> None:
+    if name == "ln":
+        entries[path] = f"-> {first}"
+    elif name == "sed":
+        _replace(entries, first, path)
 
 
 def _replace(entries: MutableMapping[str, str], script: str, path: str) -> None:

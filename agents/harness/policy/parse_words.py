@@ -106,17 +106,16 @@ class WordReader:
             return self._backticks(quoted=quoted)
         if text.startswith("$'", at) and not quoted:
             return self._ansi()
-        if text.startswith('$"', at) and not quoted:
-            raise NotUnderstoodError("it has a text that is translated")
-        if text.startswith("$((", at):
-            return self._arithmetic()
-        if text.startswith("$(", at):
-            return self._substitution(at + 2, quoted=quoted)
-        if text.startswith("$[", at):
-            raise NotUnderstoodError("it has old arithmetic")
-        if text.startswith("${", at):
-            return self._braced(quoted=quoted)
-        match = _NAME.match(text, at + 1)
+        following = text[at + 1 : at + 2]
+        if following == "[" or (following == '"' and not quoted):
+            raise NotUnderstoodError(f"it has an unusual expansion ($ and {following})")
+        if following == "(":
+            is_number = text.startswith("$((", at)
+            return self._arithmetic() if is_number else self._substitution(at + 2, quoted=quoted)
+        return self._braced(quoted=quoted) if following == "{" else self._name(quoted=quoted)
+
+    def _name(self, *, quoted: bool) -> Part:
+        match = _NAME.match(self.text, self.at + 1)
         if match is None:
             self.at += 1
             return Literal("$", quoted=quoted)

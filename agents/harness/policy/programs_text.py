@@ -17,33 +17,35 @@ _AWK_NEVER = re.compile(r"system|getline|@|\bPROCINFO\b|\bENVIRON\b|/inet|\bfflu
 
 def check_sed(context: Context, arguments: list[str]) -> str:
     """`L1`, `L5`, or `L2` if it changes files in place."""
+    plain, scripts, in_place = _sed_words(arguments)
+    for script in scripts:
+        _Sed(script).check()
+    for path in plain:
+        (check_change if in_place else check_read)(context, path)
+    return "L2" if in_place else "L1"
+
+
+def _sed_words(arguments: list[str]) -> tuple[list[str], list[str], bool]:
+    """Files, texts, and whether the files are changed in place."""
     plain: list[str] = []
     scripts: list[str] = []
     in_place = False
     rest = list(arguments)
     while rest:
         word = rest.pop(0)
-        if (word in ("-e", "--expression") and rest) or (
-            re.fullmatch(r"-[nErsz]+e", word) and rest
-        ):
+        if re.fullmatch(r"-[nErsz]*e|--expression", word) and rest:
             scripts.append(rest.pop(0))
         elif word.startswith("--expression="):
             scripts.append(word.partition("=")[2])
-        elif _SED_OPTIONS.fullmatch(word):
-            continue
         elif _SED_IN_PLACE.fullmatch(word) and not re.fullmatch(r"-\w*i\w*[ef]", word):
             in_place = True
-        elif word.startswith("-") and word != "-":
-            raise Refused("A8", f"`sed {word}` may change files or start programs")
-        else:
+        elif not word.startswith("-") or word == "-":
             plain.append(word)
+        elif not _SED_OPTIONS.fullmatch(word):
+            raise Refused("A8", f"`sed {word}` may change files or start programs")
     if not scripts and plain:
         scripts.append(plain.pop(0))
-    for script in scripts:
-        _Sed(script).check()
-    for path in plain:
-        (check_change if in_place else check_read)(context, path)
-    return "L2" if in_place else "L1"
+    return plain, scripts, in_place
 
 
 class _Sed:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 
 from agents.harness.policy.context import Context
 from agents.harness.policy.program_text import check_strings
-from agents.harness.policy.python_names import made_up_path
 from agents.harness.policy.programs_paths import Refused
+from agents.harness.policy.python_names import made_up_path
 
 _SOURCE = "<code of an agent>"
 # The parser remarks on odd literals in it; that is nothing for our log.
@@ -32,7 +32,8 @@ _ATTRIBUTES = frozenset(
     ["system", "popen", "popen2", "popen3", "popen4", "fork", "forkpty", "kill", "killpg",
      "posix_spawn", "posix_spawnp", "spawnl", "spawnle", "spawnlp", "spawnlpe", "spawnv", "spawnve",
      "spawnvp", "spawnvpe", "execl", "execle", "execlp", "execlpe", "execv", "execve", "execvp",
-     "execvpe", "startfile", "remove", "unlink", "rmdir", "removedirs", "rmtree", "chown", "chmod", "lchmod", "fchmod", "lchown",
+     "execvpe", "startfile", "remove", "unlink", "rmdir", "removedirs", "rmtree", "chown", "chmod",
+     "lchmod", "fchmod", "lchown",
      "chroot", "symlink", "link", "symlink_to", "hardlink_to", "link_to", "mkfifo", "mknod",
      "urlopen", "urlretrieve", "urlcleanup", "import_module", "run_path", "run_module", "modules",
      "meta_path", "path_hooks", "settrace", "setprofile", "addaudithook", "putenv", "unsetenv",

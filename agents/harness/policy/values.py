@@ -77,21 +77,35 @@ class _Growing:
     kind: Kind = Kind.KNOWN
     glob: bool = False
     quoted: bool = False
+    is_cut: bool = False  # the shell will cut it, or drop it
+    exists: bool = False
     parts: int = 0
 
     def add(self, text: str, kind: Kind, *, quoted: bool) -> None:
         self.text += text
         self.parts += 1
+        self.exists = True
         self.kind = max(self.kind, kind)
         self.quoted = self.quoted or quoted
-        self.glob = self.glob or (
-            not quoted and kind is Kind.KNOWN and bool(set(text) & set("*?["))
-        )
+        self.is_cut = self.is_cut or (not quoted and kind is not Kind.KNOWN)
+        is_pattern = not quoted and kind is Kind.KNOWN and bool(set(text) & set("*?["))
+        self.glob = self.glob or is_pattern
 
     def done(self) -> Field:
         # A listed path with something before or behind it is another path.
         kind = Kind.TEXT if self.kind is Kind.LISTED and self.parts > 1 else self.kind
-        return Field(self.text, kind, self.glob, self.quoted)
+        return Field(self.text, kind, self.glob, self.quoted and not self.is_cut)
+
+
+def _cut(text: str, growing: _Growing, done: list[Field]) -> _Growing:
+    """Add a known value that is not quoted: blanks in it end a word."""
+    for character in text:
+        if character not in " \t\n":
+            growing.add(character, Kind.KNOWN, quoted=False)
+        elif growing.exists:
+            done.append(growing.done())
+            growing = _Growing()
+    return growing
 
 
 class Expander:
@@ -161,29 +175,21 @@ class Expander:
     def _split(self, word: Word) -> list[Field]:
         done: list[Field] = []
         growing = _Growing()
-        exists = False
         for part in self._with_home(word):
             if isinstance(part, Literal):
                 if not part.quoted and ("=~" in part.text or ":~" in part.text):
                     raise NotUnderstoodError("it has a home directory (~) in an unusual place")
-                growing.add(part.text, Kind.KNOWN, quoted=part.quoted)
-                growing.parts -= not part.text
-                exists = exists or part.quoted or bool(part.text)
+                if part.quoted or part.text:
+                    growing.add(part.text, Kind.KNOWN, quoted=part.quoted)
+                    growing.parts -= not part.text
                 continue
             value = self._value(part)
             quoted = not isinstance(part, Number) and part.quoted
             if quoted or value.kind is not Kind.KNOWN:
                 growing.add(value.text, value.kind, quoted=quoted)
-                exists = True
-                continue
-            for character in value.text:
-                if character not in " \t\n":
-                    growing.add(character, Kind.KNOWN, quoted=False)
-                    exists = True
-                elif exists:
-                    done.append(growing.done())
-                    growing, exists = _Growing(), False
-        if exists:
+            else:
+                growing = _cut(value.text, growing, done)
+        if growing.exists:
             done.append(growing.done())
         if any(len(one.text) > _LONGEST for one in done):
             raise NotUnderstoodError("a word is too long")
@@ -205,20 +211,27 @@ class Expander:
     def _variable(self, name: str) -> Value:
         if name in self._state.variables:
             return self._state.variables[name]
-        arguments = self._state.arguments
-        if name.isdigit() and name != "0" and arguments is not None:
-            if not all(one.is_constant or one.kind is Kind.NUMBER for one in arguments):
-                one = arguments[0] if name == "1" and len(arguments) == 1 else None
-                return Value(one.text, one.kind) if one is not None and not one.glob else UNKNOWN
-            at = int(name) - 1
-            if at >= len(arguments):
-                return Value("", Kind.KNOWN)
-            return Value(arguments[at].text, arguments[at].kind)
+        if name.isdigit() and name != "0":
+            return self._argument(int(name))
         if name == "HOME":
             return Value(self._home, Kind.KNOWN)
         if name == "PWD" and len(self._state.folders) == 1:
             return Value(next(iter(self._state.folders)), Kind.KNOWN)
         return UNKNOWN
+
+    def _argument(self, number: int) -> Value:
+        """`$1` and so on. One that is not known may stand for several, and move the others."""
+        arguments = self._state.arguments
+        if arguments is None:
+            return UNKNOWN
+        if not all(one.is_constant or one.kind is Kind.NUMBER for one in arguments):
+            only = arguments[0] if number == 1 and len(arguments) == 1 else None
+            if only is None or only.glob:
+                return UNKNOWN
+            return Value(only.text, only.kind)
+        if number > len(arguments):
+            return Value("", Kind.KNOWN)
+        return Value(arguments[number - 1].text, arguments[number - 1].kind)
 
     def _number(self, part: Number) -> Value:
         """The shell works out the value of a name again, so it has to be a number itself."""
