@@ -8,7 +8,8 @@ from agents.harness.policy import asks, denies, files
 from agents.harness.policy.programs_paths import Refused
 from agents.harness.policy.values import NUMBER, UNKNOWN, Kind, State, Value
 from agents.harness.policy.variables import check_variable
-from agents.harness.policy.walk import End, Run, Walker
+from agents.harness.policy.walk import Run, Walker
+from agents.harness.policy.walk_words import End
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _SETTING = re.compile(r"[-+][eufxvn]+o?|[-+]o|pipefail|errexit|nounset|xtrace|noglob|verbose")

@@ -18,7 +18,8 @@ from agents.harness.policy.simple import NotUnderstoodError
 from agents.harness.policy.targets import written
 from agents.harness.policy.values import UNKNOWN, Field, Kind, State, Value
 from agents.harness.policy.variables import check_variable
-from agents.harness.policy.walk import End, Run, Walker, as_arguments
+from agents.harness.policy.walk import Run, Walker, as_arguments
+from agents.harness.policy.walk_words import End
 from agents.harness.policy.wrapping import started
 
 _MOST_WRAPPERS = 12

@@ -272,7 +272,6 @@ class _Parser(SimpleReader):
         return Function(name, self._node())
 
     def _simple(self) -> Node:
-        start = self.at
         command = self.simple()
         if not command.words and not command.assignments and not command.redirects:
             raise NotUnderstoodError("it does not parse")
@@ -285,8 +284,6 @@ class _Parser(SimpleReader):
         self.heads.append(self._base + command.at if command.at >= 0 else -1)
         if len(self.heads) > MOST_COMMANDS:
             raise NotUnderstoodError(f"it has more than {MOST_COMMANDS} commands")
-        if self.at == start:
-            raise NotUnderstoodError("it does not parse")
         return command
 
 

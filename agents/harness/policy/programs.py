@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from agents.harness.policy import (
     files,
+    programs_archives,
     programs_build,
     programs_change,
     programs_git,
@@ -50,6 +51,7 @@ def allowing_rule(context: Context, arguments: Sequence[Argument]) -> str:
         "gawk": programs_text.check_awk,
         "mawk": programs_text.check_awk,
         **programs_change.CHECKS,
+        **programs_archives.CHECKS,
         **programs_net.CHECKS,
         **programs_build.CHECKS,
         "less": _check_less,

@@ -16,7 +16,7 @@ _MODE = re.compile(r"[0-7]?(?:[0-7]{3})|(?:[ugoa]*[-+=][rwxX]*,?)+")
 _Check = Callable[[Context, list[str]], str]
 
 
-def _split(
+def split_options(
     name: str, arguments: list[str], flags: str, values: str = "", long: tuple[str, ...] = ()
 ) -> tuple[list[str], dict[str, str]]:
     """Plain arguments, and options with their values. Raises Refused for an option not known."""
@@ -62,7 +62,9 @@ def is_regenerable_name(name: str) -> bool:
 
 
 def _rm(context: Context, arguments: list[str]) -> str:
-    plain, options = _split("rm", arguments, "rRfvd", long=("--recursive", "--force", "--verbose"))
+    plain, options = split_options(
+        "rm", arguments, "rRfvd", long=("--recursive", "--force", "--verbose")
+    )
     recursive = {"r", "R", "--recursive"} & set(options)
     in_scratch = [path for path in plain if _is_scratch(context, files.real(context, path))]
     if recursive and (len(in_scratch) > 1 or any("*" in path for path in in_scratch)):
@@ -90,7 +92,7 @@ def _is_regenerable(context: Context, real: str) -> bool:
 
 def _each(name: str, flags: str, values: str = "", long: tuple[str, ...] = ()) -> _Check:
     def check(context: Context, arguments: list[str]) -> str:
-        for path in _split(name, arguments, flags, values, long)[0]:
+        for path in split_options(name, arguments, flags, values, long)[0]:
             check_change(context, path)
         return "L2"
 
@@ -98,7 +100,9 @@ def _each(name: str, flags: str, values: str = "", long: tuple[str, ...] = ()) -
 
 
 def _mkdir(context: Context, arguments: list[str]) -> str:
-    plain, options = _split("mkdir", arguments, "pv", "m", ("--parents", "--verbose", "--mode="))
+    plain, options = split_options(
+        "mkdir", arguments, "pv", "m", ("--parents", "--verbose", "--mode=")
+    )
     if not all(_is_ordinary(options.get(key, "755")) for key in ("m", "--mode")):
         raise Refused("A6", "Creates a folder with unusual rights")
     for path in plain:
@@ -126,7 +130,7 @@ def _copy(name: str, flags: str, values: str = "", *, moves: bool = False) -> _C
             "--archive", "--target-directory=", "--mode=", "--directory", "--symbolic", "--relative")  # fmt: skip
 
     def check(context: Context, arguments: list[str]) -> str:
-        plain, options = _split(name, arguments, flags, values, long)
+        plain, options = split_options(name, arguments, flags, values, long)
         target = options.get("t", options.get("--target-directory", ""))
         if not target and plain:
             target = plain.pop()
@@ -156,7 +160,9 @@ def _check_target(context: Context, target: str, sources: list[str]) -> None:
 
 
 def _ln(context: Context, arguments: list[str]) -> str:
-    plain, _ = _split("ln", arguments, "sfnvrT", long=("--symbolic", "--force", "--relative"))
+    plain, _ = split_options(
+        "ln", arguments, "sfnvrT", long=("--symbolic", "--force", "--relative")
+    )
     two = 2
     if len(plain) != two:
         raise Refused("A9", "`ln` with so many words is not known")
@@ -185,53 +191,6 @@ def _chmod(context: Context, arguments: list[str]) -> str:
     return "L2"
 
 
-def _tar(context: Context, arguments: list[str]) -> str:
-    """Listing, packing what is inside, and unpacking into the workspace."""
-    words = [f"-{arguments[0]}", *arguments[1:]] if arguments else []
-    words = list(arguments) if arguments[:1] and arguments[0].startswith("-") else words
-    plain, options = _split("tar", words, "cxtzjJvpka", "fC", ("--list", "--create", "--extract",
-                            "--gzip", "--verbose", "--file=", "--directory=", "--exclude=",
-                            "--strip-components="))  # fmt: skip
-    archive = options.get("f", options.get("--file", "-"))
-    folder = options.get("C", options.get("--directory", ""))
-    if folder:
-        check_read(context, folder, metadata_only=True)
-    if {"t", "--list"} & set(options):
-        check_read(context, archive)
-        return "L1"
-    if {"c", "--create"} & set(options):
-        return _pack(context, archive, folder, plain)
-    if not {"x", "--extract"} & set(options):
-        raise Refused("A9", "This use of `tar` is not known")
-    if archive != "-":
-        check_read(context, archive)
-    if folder and files.real(context, folder) != str(context.workspace):
-        check_change(context, folder)
-    return "L2"
-
-
-def _pack(context: Context, archive: str, folder: str, plain: list[str]) -> str:
-    if archive != "-":
-        check_change(context, archive)
-    for path in plain:
-        place = files.real(context, path, cwd=files.real(context, folder) if folder else None)
-        check_read(context, place)
-        if place == str(context.workspace):
-            raise Refused("A12", "Packs everything, also what holds secrets")
-    return "L2"
-
-
-def _unzip(context: Context, arguments: list[str]) -> str:
-    plain, options = _split("unzip", arguments, "lvZoqnt", "d")
-    for path in plain[:1]:
-        check_read(context, path)
-    if set("lvZt") & set(options):
-        return "L1"
-    if "d" in options:
-        check_change(context, options["d"])
-    return "L2"
-
-
 def _dd(context: Context, arguments: list[str]) -> str:
     for word in arguments:
         key, _, value = word.partition("=")
@@ -256,38 +215,8 @@ def _dd(context: Context, arguments: list[str]) -> str:
     return "L2"
 
 
-def check_patch_file(context: Context, path: str) -> None:
-    """Raise Refused if a patch names a file that may not be changed without a question."""
-    check_read(context, path)
-    content = context.files.read(files.real(context, path)) or b""
-    names = re.findall(
-        r"^(?:\+\+\+|rename to) (?:b/)?([^\t\n]+)", content.decode("utf-8", "replace"), re.M
-    )
-    for name in names:
-        if name != "/dev/null":
-            check_change(context, name)
-
-
-def _patch(context: Context, arguments: list[str]) -> str:
-    sources = 0
-    rest = list(arguments)
-    while rest:
-        word = rest.pop(0)
-        if word in ("-i", "--input") and rest:
-            check_patch_file(context, rest.pop(0))
-            sources += 1
-        elif re.fullmatch(r"-i.+|--input=.+", word):
-            check_patch_file(context, word.removeprefix("--input=").removeprefix("-i"))
-            sources += 1
-        elif not re.fullmatch(r"-p\d|-[NRfst]+|--dry-run|--forward|--reverse|--batch", word):
-            raise Refused("A8", f"`patch {word}` is not known")
-    if not sources and "--dry-run" not in arguments:
-        raise Refused("A5", "Changes the files that a patch names, which cannot be looked at")
-    return "L2"
-
-
 def _tee(context: Context, arguments: list[str]) -> str:
-    for path in _split("tee", arguments, "ai", long=("--append",))[0]:
+    for path in split_options("tee", arguments, "ai", long=("--append",))[0]:
         if path not in ("/dev/null", "/dev/stderr", "/dev/stdout"):
             check_change(context, path)
     return "L2"
@@ -306,9 +235,6 @@ CHECKS: dict[str, _Check] = {
     "install": _copy("install", "dDvCp", "mt"),
     "ln": _ln,
     "chmod": _chmod,
-    "tar": _tar,
-    "unzip": _unzip,
     "dd": _dd,
-    "patch": _patch,
     "tee": _tee,
 }

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from agents.harness.policy import files
 from agents.harness.policy.context import Context
-from agents.harness.policy.programs_change import check_patch_file
+from agents.harness.policy.programs_archives import check_patch_file
 from agents.harness.policy.programs_paths import Refused, check_change, check_read
 
 _REVISION = re.compile(r"[\w./@^~{}:-]+")

@@ -23,7 +23,8 @@ from agents.harness.policy.parse import parse
 from agents.harness.policy.programs_paths import Refused
 from agents.harness.policy.simple import NotUnderstoodError
 from agents.harness.policy.values import State
-from agents.harness.policy.walk import End, Run, Walker
+from agents.harness.policy.walk import Run, Walker
+from agents.harness.policy.walk_words import End
 from agents.harness.policy.wrapping import started
 
 _HEADS = ["true", "echo", "pwd", "printf", "test", ":", "cd", "evil", "read", "export", "[", "cat"]
@@ -191,7 +192,7 @@ def executed_by_bash(text: str, folder: str) -> set[str]:
     command = [
         bwrap, "--unshare-all", "--die-with-parent", "--ro-bind", "/usr", "/usr", "--ro-bind", "/lib", "/lib",
         "--ro-bind-try", "/lib64", "/lib64", "--symlink", "usr/bin", "/bin", "--dev", "/dev", "--proc", "/proc",
-        "--tmpfs", "/tmp", "--tmpfs", folder, "--chdir", folder, "--clearenv", "--setenv", "PATH", "/usr/bin",
+        "--tmpfs", folder, "--chdir", folder, "--clearenv", "--setenv", "PATH", "/usr/bin",
         "--setenv", "SHELLOPTS", "xtrace", "--setenv", "PS4", _MARK, "--uid", "1000", "--setenv", "HOME", "/home/agent",
         "bash", "--norc", "-c", text,
     ]  # fmt: skip
