@@ -9,7 +9,7 @@ from agents.harness.policy.context import Context
 from agents.harness.policy.digest import RECIPES
 from agents.harness.policy.findings import Finding
 from agents.harness.policy.opinions import Opinion
-from agents.harness.policy.programs_paths import Refused
+from agents.harness.policy.programs_paths import Denied, Refused
 from agents.harness.policy.simple import NotUnderstoodError, read_simple
 from agents.harness.ports import Json, Tier, ToolCall
 
@@ -46,7 +46,10 @@ def _answer(context: Context, text: str, judged: denies.Judged) -> tuple[Tier, l
     if denied:
         denied.sort(key=lambda finding: finding.rule)
         return Tier.DENY, denied
-    allowed, refused = _allowed(context, text)
+    try:
+        allowed, refused = _allowed(context, text)
+    except Denied as found:
+        return Tier.DENY, [Finding(found.rule, found.reason)]
     asked = _asked_by_people(context, judged.commands)
     if refused:
         asked += _reasons(context, judged.commands, refused)
@@ -76,6 +79,8 @@ def _allowed(context: Context, text: str) -> tuple[Finding | None, Finding | Non
         return Finding(rule, _ALLOWS[rule]), None
     except NotUnderstoodError as error:
         return None, Finding("A9", f"Is not understood: {error}")
+    except Denied:
+        raise
     except Refused as refused:
         return None, Finding(refused.rule, _sentence(refused.reason))
 

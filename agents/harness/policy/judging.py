@@ -10,10 +10,11 @@ from agents.harness.policy.builtins import BUILTINS, UNCHANGING
 from agents.harness.policy.commands import Command
 from agents.harness.policy.commands import Word as LooseWord
 from agents.harness.policy.context import Context
+from agents.harness.policy.denies import broken_rules
 from agents.harness.policy.outputs import printed
 from agents.harness.policy.programs import allowing_rule
 from agents.harness.policy.programs_change import is_regenerable_name
-from agents.harness.policy.programs_paths import Refused, check_folder, check_values
+from agents.harness.policy.programs_paths import Denied, Refused, check_folder, check_values
 from agents.harness.policy.simple import NotUnderstoodError
 from agents.harness.policy.targets import written
 from agents.harness.policy.values import UNKNOWN, Field, Kind, State, Value
@@ -84,6 +85,7 @@ def _external(walker: Walker, run: Run, depth: int) -> End:
         raise NotUnderstoodError("it starts programs through too many others")
     head = run.fields[0]
     _check_head(head)
+    _check_denied(walker, run)
     for variable, value in run.assignments:
         check_variable(walker.context, variable, value)
     if depth and head.text in BUILTINS and head.text not in UNCHANGING | {"kill"}:
@@ -93,6 +95,14 @@ def _external(walker: Walker, run: Run, depth: int) -> End:
     if inner is not None:
         return _wrapper(walker, name, run, [_external(walker, one, depth + 1) for one in inner])
     return _alone(walker, name, run)
+
+
+def _check_denied(walker: Walker, run: Run) -> None:
+    """With the words of a function or a loop a command may be one that the loose reading misses."""
+    words = [LooseWord(one.text, one.kind is Kind.KNOWN, glob=one.glob) for one in run.fields]
+    for folder in run.state.folders:
+        for finding in broken_rules(walker.context, Command(words, cwd=folder)):
+            raise Denied(finding.rule, finding.reason)
 
 
 def _wrapper(walker: Walker, name: str, run: Run, ends: list[End]) -> End:

@@ -22,6 +22,10 @@ class Refused(Exception):  # noqa: N818  it is an answer, not an error
         self.reason = reason
 
 
+class Denied(Refused):
+    """One of the rules that nothing softens applies."""
+
+
 def expand(context: Context, arguments: Sequence[Argument]) -> list[str]:
     """The words as the program gets them: patterns replaced by what they match.
 
