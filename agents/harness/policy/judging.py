@@ -83,7 +83,7 @@ def _external(walker: Walker, run: Run, depth: int) -> End:
     """A program, or what it starts."""
     if depth > _MOST_WRAPPERS:
         raise NotUnderstoodError("it starts programs through too many others")
-    head = run.fields[0]
+    head = run.fields[0] if run.fields else Field("", Kind.TEXT)
     _check_head(head)
     _check_denied(walker, run)
     for variable, value in run.assignments:
