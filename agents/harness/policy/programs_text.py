@@ -100,6 +100,11 @@ class _Sed:
                 raise self._refuse()
             self._at += 1
 
+    def _line(self) -> None:
+        """Skip the text of `a`, `i` and `c`: to the end of the line, unless a backslash is before it."""
+        while self._text[self._at : self._at + 1] not in ("", "\n"):
+            self._at += 2 if self._text[self._at] == "\\" else 1
+
     def _command(self) -> None:
         letter = self._text[self._at : self._at + 1]
         if letter in ("s", "y"):
@@ -108,7 +113,7 @@ class _Sed:
             flags = _SED_FLAGS.match(self._text, self._at)
             self._at = flags.end() if flags is not None else self._at
         elif letter in ("a", "i", "c"):
-            self._at = len(self._text)
+            self._line()
             return
         elif letter in ("b", "t", "T", ":"):
             match = re.compile(r".\s*\w*").match(self._text, self._at)
@@ -155,7 +160,7 @@ def _check_awk_text(text: str) -> None:
     code = _awk_code(text)
     if code is None or re.search(r"(?<!\|)\|(?!\|)|\|&", code):
         raise refused
-    if re.search(r"\bprintf?\b[^;{}\n]*>", code):
+    if re.search(r"\bprintf?\b[^;{}]*>", code):
         raise refused
     if re.search(r"\(\s*\w*\s*\)\s*\(|\bindirect\b|\bfunction\b.*\bfunction\b", code):
         raise refused

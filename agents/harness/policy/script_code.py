@@ -38,7 +38,10 @@ _PERL_PRINT = re.compile(r"print(?: if| unless) /(?:[^/\\$@`]|\\.)*/[ix]*;?|prin
 _PERL_CHANGE = re.compile(
     r"\s*s(?:([/|#!,])(?:(?!\1)[^\\]|\\.)*\1(?:(?!\1)[^\\]|\\.)*\1)([gimsx]*)\s*;?\s*"
 )
-_PERL_CODE = re.compile(r"@\{|\$\{|\(\?\??\{|`|\(\?p|@\w|\n|\\[NpPE]")
+# A variable with a bracket behind it is an element, and what is in the bracket is run.
+_PERL_CODE = re.compile(
+    r"\$(?![\d/|!#,\s)&]|$)|\$.?\d*\s*[\[{]|@\{|\$\{|\(\?\??\{|`|\(\?p|@\w|\n|\\[NpPE]"
+)
 _PERL_OPTIONS = re.compile(r"-(?:[nplw0]|i(?:\.\w+)?)+e?|-[nplwi0]*e")
 
 
