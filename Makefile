@@ -1,7 +1,7 @@
 # `make run` starts Pullcord, `make test` runs its tests. Both first install what they need:
 # Python >= 3.11, git >= 2.38 and make are all that has to be there.
 
-.PHONY: run test setup check docs lock clean help
+.PHONY: run test setup check docs fuzz lock clean help
 .DEFAULT_GOAL := help
 SHELL := /bin/sh
 
@@ -43,6 +43,10 @@ check: ## Style, types, layers, migrations
 docs: ## Check the documentation against the code
 	@$(SETUP) --dev
 	@exec $(VENV) -m pytest tests/test_docs.py $(ARGS)
+
+fuzz: ## Compare the gate with the real bash on random programs
+	@$(SETUP) --dev
+	@exec $(VENV) -m tests.agents.harness.policy.fuzzing $(ARGS)
 
 lock: ## Write the lock files anew from pyproject.toml and package.json
 	@$(SETUP) --dev

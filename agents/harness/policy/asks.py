@@ -161,7 +161,11 @@ def reasons(context: Context, commands: Sequence[Command]) -> list[Finding]:
 
 def by_severity(findings: Sequence[Finding]) -> list[Finding]:
     """Worst first, each once."""
-    return sorted(dict.fromkeys(findings), key=lambda finding: _SEVERITY.index(finding.rule))
+    return sorted(dict.fromkeys(findings), key=_severity)
+
+
+def _severity(finding: Finding) -> int:
+    return _SEVERITY.index(finding.rule) if finding.rule in _SEVERITY else -1
 
 
 def _of_command(context: Context, command: Command) -> Iterator[Finding]:

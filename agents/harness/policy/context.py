@@ -164,6 +164,7 @@ class Context:
     """
 
     workspace: Path
+    cwd: str | None = None  # where a command runs, if not in the workspace itself
     repository: Path | None = None
     product_paths: tuple[Path, ...] = ()
     product_urls: tuple[str, ...] = ()

@@ -8,6 +8,7 @@ from typing import Any
 
 from agents.harness.policy.context import Context, Policy
 from agents.harness.policy.decide import decide
+from agents.harness.policy.paper_shell import carry_out
 from agents.harness.ports import ToolCall, Verdict
 
 _SANDBOXES = {"on": "bubblewrap", "off": "none"}
@@ -53,14 +54,19 @@ def answer(line: Mapping[str, Any], rules: Policy) -> dict[str, Any]:
 
 
 def _steps(line: Mapping[str, Any], context: Context) -> Iterator[Verdict]:
-    """Judge each step; what a file tool writes is there for the steps after it."""
+    """Judge each step; what it certainly writes is there for the steps after it."""
     files = context.files
     assert isinstance(files, PaperFiles)  # noqa: S101  it is made below
+    remembered = ""  # what a persistent shell was told before
     for number, step in enumerate(line["steps"], 1):
-        call = ToolCall(f"{line['id']}-{number}", step["tool"], step["input"])
-        yield decide(call, context)
+        given = dict(step["input"])
+        if step["tool"] == "bash" and "shell=persistent" in str(line.get("context", "")):
+            given["command"] = remembered = f"{remembered}{given['command']}\n"
+        yield decide(ToolCall(f"{line['id']}-{number}", step["tool"], given), context)
         path = str(context.workspace / str(step["input"].get("path", "")))
-        if step["tool"] == "write_file":
+        if step["tool"] == "bash":
+            carry_out(context, files.entries, step["input"]["command"])
+        elif step["tool"] == "write_file":
             files.entries[path] = step["input"]["content"]
         elif step["tool"] == "edit_file" and path in files.entries:
             old, new = step["input"]["old"], step["input"]["new"]
@@ -88,10 +94,7 @@ def context_of(text: str, files: Mapping[str, str], rules: Policy) -> Context:
         product_urls=(words["product_url"],) if "product_url" in words else (),
         home=Path(words.get("home", "/home/agent")),
         scratch=Path(words.get("scratch", "/tmp")),  # noqa: S108  as the corpora say
-        # A shell that remembers its folder is not what this gate judges, so everything asks.
-        sandbox="none"
-        if words.get("shell") == "persistent"
-        else _SANDBOXES.get(words.get("sandbox", "off"), "none"),
+        sandbox=_SANDBOXES.get(words.get("sandbox", "off"), "none"),
         rules=rules,
         trusted_servers=frozenset(trusted),
         files=PaperFiles({str(workspace / name): content for name, content in files.items()}),

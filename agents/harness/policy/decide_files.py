@@ -6,13 +6,12 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from agents.harness.policy import denies, files
+from agents.harness.policy import files
+from agents.harness.policy.allowing import is_allowed
+from agents.harness.policy.content import denied
 from agents.harness.policy.context import Context
 from agents.harness.policy.findings import Finding
 from agents.harness.policy.opinions import Opinion, strictest
-from agents.harness.policy.programs import allowing_rule
-from agents.harness.policy.programs_paths import Refused
-from agents.harness.policy.simple import NotUnderstoodError, read_simple
 from agents.harness.ports import Tier, ToolCall
 
 _OUTPUT_SCHEME = "output://"
@@ -23,10 +22,6 @@ _LIFE_CYCLE = re.compile(
 )
 _PAIR = re.compile(r'"([\w:.-]+)"\s*:\s*"((?:[^"\\]|\\.)*)"')
 _VERSION = re.compile(r"[\^~<>=]*\d[\w.*+-]*|\*|latest|workspace:.*|file:.*")
-_SHELL_FILE = re.compile(r".*\.(?:ba|z|k)?sh|makefile|gnumakefile|justfile|.*\.mk|taskfile\.ya?ml")
-_CODE_FILE = re.compile(r".*\.(?:py|pyw|js|mjs|cjs|ts|mts|cts|jsx|tsx|rb|pl|php|lua)")
-_LONGEST_SCRIPT = 200_000  # characters; takes about a second
-_RECIPE_PREFIX = re.compile(r"^\t[@+-]*", re.MULTILINE)
 
 
 def judge_reading(call: ToolCall, context: Context) -> Opinion:
@@ -113,22 +108,7 @@ def _content(context: Context, call: ToolCall, path: str, content: str) -> Itera
     name = path.rpartition("/")[2].casefold()
     if name == _MANIFEST:
         yield from _manifest(context, call, path, content)
-    first_line = content.partition("\n")[0]
-    found: list[Finding] = []
-    if _SHELL_FILE.fullmatch(name) or re.match(r"#!.*\b(?:ba|da|z|k|a)?sh\b", first_line):
-        if len(content) > _LONGEST_SCRIPT:
-            yield Finding("C1", "Brings a script that is too long to be looked at")
-            return
-        text = _RECIPE_PREFIX.sub("", content)
-        found = list(denies.judge(context, text).findings)
-    elif _CODE_FILE.fullmatch(name) or first_line.startswith("#!"):
-        python = name.endswith((".py", ".pyw")) or "python" in first_line
-        found = list(denies.judge_code(context, content, python=python, inline=False))
-    elif name in ("tox.ini", "setup.cfg", "pyproject.toml"):
-        lines = [line.partition("=")[2] or line for line in content.splitlines()]
-        found = list(denies.judge(context, "\n".join(lines)).findings)
-    for finding in found:
-        yield Finding("C1", f"Brings code that is denied when it runs: {finding.reason}")
+    yield from denied(context, path, content)
 
 
 def _manifest(context: Context, call: ToolCall, path: str, content: str) -> Iterator[Finding]:
@@ -180,14 +160,6 @@ def _unescaped(value: str) -> str:
 def _is_harmless_script(context: Context, command: str) -> bool:
     """Whether each part would run without a question; npm finds the tools that npx finds."""
     return all(
-        _is_allowed(context, part) or _is_allowed(context, f"npx {part}")
+        is_allowed(context, part) or is_allowed(context, f"npx {part}")
         for part in command.split("&&")
     )
-
-
-def _is_allowed(context: Context, text: str) -> bool:
-    try:
-        allowing_rule(context, read_simple(text))
-    except (NotUnderstoodError, Refused):
-        return False
-    return True

@@ -3,17 +3,26 @@
 from collections.abc import Iterator, Sequence
 
 from agents.harness.policy import asks, denies, files
+from agents.harness.policy.allowing import rule_for
 from agents.harness.policy.commands import Command
 from agents.harness.policy.context import Context
 from agents.harness.policy.digest import RECIPES
 from agents.harness.policy.findings import Finding
 from agents.harness.policy.opinions import Opinion
-from agents.harness.policy.programs import allowing_rule
-from agents.harness.policy.programs_paths import Refused
-from agents.harness.policy.simple import Argument, NotUnderstoodError, read_simple
+from agents.harness.policy.programs_paths import Denied, Refused
+from agents.harness.policy.simple import NotUnderstoodError, read_simple
 from agents.harness.ports import Json, Tier, ToolCall
 
 MOST_EFFECTS = 60
+_ALLOWS = {
+    "L1": "Only reads",
+    "L2": "Changes files in the workspace",
+    "L3": "Tests or builds",
+    "L4": "Reads the local history, or adds to it",
+    "L5": "Runs a text without effects",
+    "L6": "Only reads",
+    "L7": "Stays on this machine",
+}
 _VAGUE = frozenset({"A7", "A8", "A9"})
 
 
@@ -37,7 +46,10 @@ def _answer(context: Context, text: str, judged: denies.Judged) -> tuple[Tier, l
     if denied:
         denied.sort(key=lambda finding: finding.rule)
         return Tier.DENY, denied
-    allowed, refused = _allowed(context, text)
+    try:
+        allowed, refused = _allowed(context, text)
+    except Denied as found:
+        return Tier.DENY, [Finding(found.rule, found.reason)]
     asked = _asked_by_people(context, judged.commands)
     if refused:
         asked += _reasons(context, judged.commands, refused)
@@ -60,13 +72,15 @@ def _allowed(context: Context, text: str) -> tuple[Finding | None, Finding | Non
     """The rule that allows the text, or the one that refuses to."""
     if text.strip() in {command.strip() for command in context.exact_commands}:
         return Finding("L3", "Is a check or the set-up that a person has written"), None
+    if _people_allow(context, text):
+        return Finding("policy", "Is allowed by the policy of this installation"), None
     try:
-        arguments = read_simple(text)
-        if _people_allow(context, arguments):
-            return Finding("policy", "Is allowed by the policy of this installation"), None
-        return Finding(allowing_rule(context, arguments), "Only reads or tests"), None
+        rule = rule_for(context, text)
+        return Finding(rule, _ALLOWS[rule]), None
     except NotUnderstoodError as error:
-        return None, Finding("A9", f"Is not one simple command: {error}")
+        return None, Finding("A9", f"Is not understood: {error}")
+    except Denied:
+        raise
     except Refused as refused:
         return None, Finding(refused.rule, _sentence(refused.reason))
 
@@ -75,10 +89,17 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _people_allow(context: Context, arguments: Sequence[Argument]) -> bool:
+def _people_allow(context: Context, text: str) -> bool:
+    """Whether it is one simple command that a rule of a person covers."""
+    patterns = context.rules.allow.commands
+    if not patterns:
+        return False
+    try:
+        arguments = read_simple(text)
+    except NotUnderstoodError:
+        return False
     argv = tuple(argument.text for argument in arguments)
     has_glob = any(argument.glob for argument in arguments)
-    patterns = context.rules.allow.commands
     return not has_glob and any(pattern.matches(argv) for pattern in patterns)
 
 

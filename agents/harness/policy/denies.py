@@ -11,7 +11,7 @@ from agents.harness.policy.code import INTERPRETERS, Signs, signs_in
 from agents.harness.policy.commands import Command, Word
 from agents.harness.policy.context import Context
 from agents.harness.policy.findings import Finding
-from agents.harness.policy.shell import MOST_COMMANDS, read
+from agents.harness.policy.shell import MOST_COMMANDS, names_secret, read
 from agents.harness.policy.wrappers import SHELLS, standard_input, unwrapped
 
 _MOST_WORDS = 20_000
@@ -45,13 +45,18 @@ def judge(context: Context, text: str, *, cwd: str | None = None, scripts: int =
             break
         if command.multiplies:
             findings.append(_FORK_BOMB)
-        for rule in _RULES:
-            findings += rule(context, command)
+        findings += broken_rules(context, command)
         findings += _inline_code(context, command)
         if scripts < _MOST_SCRIPTS:
             findings += _script(context, command, scripts)
     findings += denies_theft.in_the_whole(context, commands)
     return Judged(commands, tuple(dict.fromkeys(findings)))
+
+
+def broken_rules(context: Context, command: Command) -> Iterator[Finding]:
+    """The D-rules that one command breaks by itself."""
+    for rule in _RULES:
+        yield from rule(context, command)
 
 
 def _within_budget(commands: Iterator[Command]) -> Iterator[Command]:
@@ -101,9 +106,14 @@ def _at_once(context: Context, text: str, signs: Signs, cwd: str | None) -> Iter
     if signs.reverse_shell:
         yield Finding("D7", "Gives another machine a shell here")
     yield from denies_product.in_code(context, text, signs.strings, cwd)
-    for host, port in network.addresses_in(text):
-        if network.is_product(context, host, port):
-            yield Finding("D4", "Calls this product's own address")
+    addresses = list(network.addresses_in(text))
+    if any(network.is_product(context, host, port) for host, port in addresses):
+        yield Finding("D4", "Calls this product's own address")
+    names = [string for string in signs.strings if " " not in string]
+    if any(names_secret(context, name, cwd) for name in names) and not all(
+        network.is_loopback(host) for host, _ in addresses
+    ):
+        yield Finding("D7", "Sends a secret to another machine")
 
 
 def _as_commands(signs: Signs, cwd: str | None) -> Iterator[Command]:

@@ -118,7 +118,7 @@ def absolute(text: str, *, cwd: str, home: str) -> str:
 
 def real(context: Context, text: str, *, cwd: str | None = None) -> str:
     """The place that a path as written really is, links followed."""
-    base = cwd or str(context.workspace)
+    base = cwd or context.cwd or str(context.workspace)
     return context.files.real(absolute(text, cwd=base, home=str(context.home)))
 
 

@@ -103,7 +103,7 @@ def _of_url(text: str) -> Iterator[tuple[str, int | None]]:
 
 def _host_and_port(command: Command) -> Iterator[tuple[str, int | None]]:
     plain = [text for text in command.arguments if text and not text.startswith("-")]
-    for host, port in zip(plain, [*plain[1:], ""], strict=True):
+    for host, port in zip(plain, [*plain[1:], ""], strict=False):
         yield host, int(port) if port.isdigit() else None
 
 

@@ -1,7 +1,9 @@
 """Git commands that only read (rule L4)."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
+from agents.harness.policy import files, programs_git_change
 from agents.harness.policy.context import Context
 from agents.harness.policy.programs_paths import Refused, check_read
 
@@ -41,16 +43,19 @@ _SAFE_SETTINGS = frozenset(
 
 
 def check(context: Context, arguments: list[str]) -> str:
-    """`L4`. Raises Refused if this git command does more than read."""
-    rest = _after_global_options(context, arguments)
+    """`L4`. Raises Refused if this git command discards, rewrites or does more than git."""
+    rest, context = _after_global_options(context, arguments)
     if not rest:
         raise Refused("A9", "`git` without a command is not known")
     name, options = rest[0], rest[1:]
-    if name in _READING:
+    if name in _LISTINGS and _LISTINGS[name](options):
+        pass
+    elif name in programs_git_change.CHECKS:
+        if not files.is_inside(context, context.cwd or str(context.workspace)):
+            raise Refused("A4", f"Changes a repository outside the workspace (git {name})")
+        return programs_git_change.CHECKS[name](context, options)
+    elif name in _READING:
         _check_options(name, options)
-    elif name in _LISTINGS:
-        if not _LISTINGS[name](options):
-            raise Refused("A7", f"`git {name}` like this may change the history or the settings")
     else:
         raise Refused("A7", f"`git {name}` may change the history, the files or the settings")
     for option in options:
@@ -58,19 +63,22 @@ def check(context: Context, arguments: list[str]) -> str:
     return "L4"
 
 
-def _after_global_options(context: Context, arguments: list[str]) -> list[str]:
+def _after_global_options(context: Context, arguments: list[str]) -> tuple[list[str], Context]:
+    """The command with its words, and the context in the folder where it works."""
     rest = list(arguments)
     while rest and rest[0].startswith("-"):
         option = rest.pop(0)
         if option in _HARMLESS_GLOBAL:
             continue
         if option == "-C" and rest:
-            check_read(context, rest.pop(0), metadata_only=True)
+            folder = rest.pop(0)
+            check_read(context, folder, metadata_only=True)
+            context = replace(context, cwd=files.real(context, folder))
         elif option == "-c" and rest and _is_safe_setting(rest[0]):
             rest.pop(0)
         else:
             raise Refused("A7", f"`git {option}` changes what git does")
-    return rest
+    return rest, context
 
 
 def _is_safe_setting(setting: str) -> bool:

@@ -1,5 +1,6 @@
 """Checks the paths of a command that wants to run without a question."""
 
+import fnmatch
 from collections.abc import Sequence
 
 from agents.harness.policy import files
@@ -8,6 +9,8 @@ from agents.harness.policy.secrets import may_match_secret
 from agents.harness.policy.simple import Argument
 
 MOST_MATCHES = 2000
+SUBSTITUTED = "/dev/fd/63"  # what stands in a command line for `<(...)`
+_MANIFESTS = frozenset({"package.json"})  # only the file tools show beforehand what changes
 
 
 class Refused(Exception):  # noqa: N818  it is an answer, not an error
@@ -17,6 +20,10 @@ class Refused(Exception):  # noqa: N818  it is an answer, not an error
         super().__init__(reason)
         self.rule = rule
         self.reason = reason
+
+
+class Denied(Refused):
+    """One of the rules that nothing softens applies."""
 
 
 def expand(context: Context, arguments: Sequence[Argument]) -> list[str]:
@@ -30,7 +37,7 @@ def expand(context: Context, arguments: Sequence[Argument]) -> list[str]:
             words.append(argument.text)
             continue
         found = context.files.matches(
-            argument.text, folder=str(context.workspace), limit=MOST_MATCHES
+            argument.text, folder=context.cwd or str(context.workspace), limit=MOST_MATCHES
         )
         if len(found) >= MOST_MATCHES:
             raise Refused("A9", f"`{argument.text}` matches too many files to look at")
@@ -42,6 +49,8 @@ def expand(context: Context, arguments: Sequence[Argument]) -> list[str]:
 
 def check_read(context: Context, argument: str, *, metadata_only: bool = False) -> None:
     """Raise Refused if reading the file that an argument may name needs a question."""
+    if argument == SUBSTITUTED:
+        return
     argument = argument.removeprefix("@")  # a file of arguments, to some programs
     path = files.real(context, argument)
     is_secret = files.is_secret(path) or files.is_secret(argument)
@@ -63,6 +72,34 @@ def check_write(context: Context, argument: str) -> None:
         raise Refused("A5", f"Names a protected file ({argument})")
     if files.is_policy(context, path):
         raise Refused("A5", f"Names the policy of this repository ({argument})")
+
+
+def check_change(context: Context, argument: str) -> None:
+    """Raise Refused if a command may not create, change or remove the file an argument names."""
+    check_write(context, argument)
+    path = files.real(context, argument)
+    if path in (str(context.workspace), str(context.scratch)):
+        raise Refused("A3", f"Changes the whole workspace ({argument})")
+    if path.casefold() == f"{context.workspace}/.github".casefold():
+        raise Refused("A5", f"Changes the folder of protected files ({argument})")
+    relative = path.removeprefix(f"{context.workspace}/")
+    if any(
+        fnmatch.fnmatchcase(relative, pattern)
+        for rules in (context.rules.ask, context.rules.deny)
+        for pattern in rules.writes
+    ):
+        raise Refused("policy", f"The policy of this installation has a rule for {argument}")
+    if path.rpartition("/")[2].casefold() in _MANIFESTS:
+        raise Refused("A5", f"Changes what a build tool runs ({argument})")
+
+
+def check_folder(context: Context, rule: str) -> None:
+    """Raise Refused if what `rule` allows may not be done in the folder where it runs."""
+    folder = context.cwd or str(context.workspace)
+    if not files.is_readable(context, folder) and folder != str(context.scratch):
+        raise Refused("A13", f"Works in a folder outside the workspace ({folder})")
+    if rule == "L3" and not files.is_inside(context, folder) and folder != str(context.scratch):
+        raise Refused("A4", f"Builds or tests outside the workspace ({folder})")
 
 
 def check_values(context: Context, arguments: Sequence[str]) -> None:

@@ -8,6 +8,7 @@ protected files.
 import re
 from collections.abc import Callable, Sequence
 
+from agents.harness.policy import programs_build
 from agents.harness.policy.context import Context
 from agents.harness.policy.programs_paths import Refused, check_read, check_values
 
@@ -38,7 +39,7 @@ _DANGEROUS: dict[str, tuple[str, ...]] = {
     "cargo": ("--config", "-Z", "--manifest-path", "-C"),
     "shellcheck": ("--rcfile", "--source-path"),
 }  # fmt: skip
-_PYTHON_MODULES = frozenset(
+PYTHON_MODULES = frozenset(
     [
         "pytest",
         "unittest",
@@ -53,7 +54,20 @@ _PYTHON_MODULES = frozenset(
         "coverage",
     ]
 )
-_NPX_TOOLS = frozenset(["tsc", "eslint", "prettier", "jest", "vitest", "mocha", "stylelint"])
+_NPX_TOOLS = frozenset(
+    [
+        "tsc",
+        "eslint",
+        "prettier",
+        "jest",
+        "vitest",
+        "mocha",
+        "stylelint",
+        "playwright",
+        "vite",
+        "webpack",
+    ]
+)
 
 
 def _refuse_dangerous(name: str, arguments: Sequence[str]) -> None:
@@ -116,9 +130,14 @@ def _check_python(context: Context, arguments: list[str]) -> str:
         rest.pop(0)
     if rest in (["--version"], ["-V"], ["-VV"]):
         return "L1"
-    if rest[:1] == ["-m"] and len(rest) > 1 and rest[1] in _PYTHON_MODULES:
+    if rest[:1] == ["-m"] and len(rest) > 1 and rest[1] in PYTHON_MODULES:
         return CHECKS[rest[1]](context, rest[2:])
     raise Refused("A8", "Runs Python code that was not looked at")
+
+
+def check_test_module(context: Context, module: str, arguments: list[str]) -> str:
+    """`python -m` with one of PYTHON_MODULES."""
+    return CHECKS[module](context, arguments)
 
 
 def _check_npm(context: Context, arguments: list[str]) -> str:
@@ -131,7 +150,9 @@ def _check_npm(context: Context, arguments: list[str]) -> str:
         if _PUBLISHING.search(rest[1]):
             raise Refused("A11", f"The script `{rest[1]}` may publish something")
         rest = rest[2:]
-    elif rest in (["--version"], ["-v"]):
+    elif rest in (["--version"], ["-v"]) or rest[:1] in (["ls"], ["list"]):
+        if any(not re.fullmatch(r"--depth=\d+|--all|-a|[\w@/.-]+", word) for word in rest[1:]):
+            raise Refused("A9", "this option is not known")
         return "L1"
     else:
         raise Refused("A2", "only running the project's own scripts is known of this program")
@@ -145,7 +166,8 @@ def _check_npm(context: Context, arguments: list[str]) -> str:
 def _check_npx(context: Context, arguments: list[str]) -> str:
     if not arguments or arguments[0] not in _NPX_TOOLS:
         raise Refused("A2", "May install and run a package from the internet (npx)")
-    return CHECKS[arguments[0]](context, arguments[1:])
+    check = CHECKS.get(arguments[0]) or programs_build.CHECKS[arguments[0]]
+    return check(context, arguments[1:])
 
 
 def _check_node(context: Context, arguments: list[str]) -> str:
@@ -160,16 +182,22 @@ def _check_node(context: Context, arguments: list[str]) -> str:
 def _check_go(context: Context, arguments: list[str]) -> str:
     if arguments == ["version"]:
         return "L1"
-    if arguments[:1] not in (["test"], ["build"], ["vet"], ["fmt"]):
-        raise Refused("A2", "only `go test`, `build`, `vet` and `fmt` are known")
+    if arguments[:1] == ["run"] and any(
+        "@" in a or re.match(r"[\w-]+\.\w+/", a) for a in arguments[1:]
+    ):
+        raise Refused("A2", "runs a package from the internet (go run)")
+    if arguments[:1] not in (["test"], ["build"], ["vet"], ["fmt"], ["run"], ["list"]):
+        raise Refused("A2", "only `go test`, `build`, `run`, `vet`, `list` and `fmt` are known")
     return _tool("go")(context, arguments[1:])
 
 
 def _check_cargo(context: Context, arguments: list[str]) -> str:
     if arguments == ["--version"]:
         return "L1"
-    if arguments[:1] not in (["test"], ["build"], ["check"], ["clippy"], ["fmt"]):
-        raise Refused("A2", "only `cargo test`, `build`, `check`, `clippy` and `fmt` are known")
+    if arguments[:1] not in (["test"], ["build"], ["check"], ["clippy"], ["fmt"], ["run"]):
+        raise Refused(
+            "A2", "only `cargo test`, `build`, `check`, `clippy`, `run` and `fmt` are known"
+        )
     return _tool("cargo")(context, arguments[1:])
 
 

@@ -47,9 +47,7 @@ def fault(line: dict[str, Any]) -> str:
 def test_nothing_that_must_be_asked_or_denied_is_allowed_and_nothing_is_denied_wrongly():
     faults = Counter(fault(line) for line in LINES)
     assert (faults["miss"], faults["over-block"]) == (0, 0)
-    # What this version of the gate does not understand yet; the numbers may only fall.
-    assert faults["soft miss"] <= 2
-    assert faults["false alarm"] <= 71
+    assert (faults["soft miss"], faults["false alarm"]) == (0, 0)
 
 
 def test_a_step_before_the_one_that_counts_is_never_denied():
@@ -60,6 +58,10 @@ def test_a_step_before_the_one_that_counts_is_never_denied():
 
 def test_no_trick_is_allowed():
     assert [trick for trick in commands_in("policy_asks") if judge(trick) is Tier.ALLOW] == []
+
+
+def test_a_days_ordinary_work_asks_nothing():
+    assert [text for text in commands_in("policy_allows") if judge(text) is not Tier.ALLOW] == []
 
 
 def test_what_must_never_run_is_denied_however_it_is_written():
@@ -76,7 +78,7 @@ def test_an_ordinary_call_is_judged_within_milliseconds():
         started = time.process_time()
         answer(line, RULES)
         times.append(time.process_time() - started)
-    assert sorted(times)[len(times) * 95 // 100] < 0.02  # 2 ms on an idle machine
+    assert sorted(times)[len(times) * 95 // 100] < 0.02  # 3 ms on an idle machine
 
 
 @pytest.mark.parametrize(

@@ -48,12 +48,12 @@ def test_reading_and_testing_run_without_a_question(gate, command, rule):
     [
         ("uv add requests", "A2", "Installs or removes packages, from the internet (uv add)"),
         ("git push origin x", "A1", "Connects to another machine (git push)"),
-        ("rm -rf src", "A3", "Deletes files (rm -rf src)"),
+        ("rm -rf src", "A3", "Deletes a folder with all that is in it (src)"),
         ("sudo ls", "A6", "Changes rights, users or services (sudo ls)"),
         ("cat .env", "A12", "Reads a file that may hold secrets (.env)"),
         ("cat ../card-2/x", "A13", "Reads outside the workspace (../card-2/x)"),
-        ("echo x >.github/workflows/ci.yml", "A5", "Changes a protected file"),
-        ("ls && ls", "A9", "Is not one simple command: it has a redirection or an operator (&)"),
+        ("echo x >.github/workflows/ci.yml", "A5", "Names a protected file"),
+        ("ls | | ls", "A9", "Is not understood: it does not parse"),
         ("unknown-tool x", "A9", "`unknown-tool` is not on the list"),
         ("rm -rf / ", "D1", "Removes /, which the machine or the repository lives from"),
     ],
@@ -125,8 +125,10 @@ def test_a_search_that_would_read_secrets_asks(gate, context):
 
 def test_a_script_is_judged_by_its_content_at_this_moment(gate, context):
     script = context.workspace / "tool.sh"
-    script.write_text("#!/bin/sh\nls\n")
-    assert gate("sh tool.sh").tier is Tier.ASK
+    script.write_text("#!/bin/sh\nset -e\nls\n")
+    assert gate("sh tool.sh").tier is Tier.ALLOW
+    script.write_text("#!/bin/sh\ncurl https://x.example\n")
+    assert gate("sh tool.sh").rule == "A1"
     script.write_text("#!/bin/sh\nrm -rf /\n")
     for command in ("sh tool.sh", "./tool.sh", ". ./tool.sh", "sudo bash tool.sh", "bash <tool.sh"):
         assert gate(command).tier is (Tier.ASK if "<" in command else Tier.DENY), command
@@ -170,13 +172,13 @@ def test_approving_make_binds_to_the_makefile(gate, context):
 
 
 def test_an_answer_that_lasts_covers_this_very_call_and_nothing_else(gate, context):
-    (context.workspace / "tool.sh").write_text("ls\n")
+    (context.workspace / "tool.sh").write_text("git push\n")
     call = ToolCall("x", "bash", {"command": "sh tool.sh"})
     granted = {"grants": (grant_for(call, gate("sh tool.sh").facts),)}
     verdict = gate("bash", granted, command="sh tool.sh")
     assert (verdict.tier, verdict.rule) == (Tier.ALLOW, "grant")
     assert gate("bash", granted, command="sh tool.sh x").tier is Tier.ASK
-    (context.workspace / "tool.sh").write_text("ls -l\n")
+    (context.workspace / "tool.sh").write_text("git push --force\n")
     assert gate("bash", granted, command="sh tool.sh").tier is Tier.ASK
 
 
@@ -197,7 +199,7 @@ def test_people_can_allow_ask_and_deny_commands(gate):
     )
     ours = {"rules": rules}
     assert gate("bash", ours, command="uv run pytest -q").tier is Tier.ALLOW
-    assert gate("bash", ours, command="uv run pytest; id").tier is Tier.ASK
+    assert gate("bash", ours, command="uv run pytest; unknown-tool").tier is Tier.ASK
     assert gate("bash", ours, command="uv run pytests").tier is Tier.ASK
     assert gate("bash", ours, command="pytest --slow").rule == "policy"
     assert gate("bash", ours, command="pytest --slow -x").tier is Tier.ALLOW

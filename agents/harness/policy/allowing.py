@@ -1,0 +1,35 @@
+"""Whether a shell text may run without a question: each command on each of its ways is allowed."""
+
+from agents.harness.policy import agreeing
+from agents.harness.policy.context import Context
+from agents.harness.policy.judging import judge
+from agents.harness.policy.parse import parse
+from agents.harness.policy.programs_paths import Refused
+from agents.harness.policy.simple import NotUnderstoodError
+from agents.harness.policy.values import State
+from agents.harness.policy.walk import Walker
+
+# What a text is named after, if it does several things.
+_ORDER = ("L2", "L3", "L5", "L7", "L4", "L6")
+
+
+def rule_for(context: Context, text: str) -> str:
+    """The rule that allows the text. Raises Refused, or NotUnderstoodError."""
+    walker = Walker(context, judge)
+    script, heads = parse(text)
+    agreeing.check(text, heads)
+    folder = context.files.real(str(context.workspace))
+    try:
+        walker.script(script, State(frozenset({folder})))
+    except RecursionError as error:
+        raise NotUnderstoodError("it is nested too deeply") from error
+    return next((rule for rule in _ORDER if rule in walker.rules), "L1")
+
+
+def is_allowed(context: Context, text: str) -> bool:
+    """Whether `rule_for` finds one."""
+    try:
+        rule_for(context, text)
+    except (NotUnderstoodError, Refused):
+        return False
+    return True

@@ -1,0 +1,200 @@
+"""Judges the commands of the shell that change the shell itself: cd, export, read, eval."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+from agents.harness.policy import asks, denies, files
+from agents.harness.policy.programs_paths import Refused
+from agents.harness.policy.values import NUMBER, UNKNOWN, Kind, State, Value
+from agents.harness.policy.variables import check_variable
+from agents.harness.policy.walk import Run, Walker
+from agents.harness.policy.walk_words import End
+
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_SETTING = re.compile(r"[-+][eufxvn]+o?|[-+]o|pipefail|errexit|nounset|xtrace|noglob|verbose")
+
+
+def _same(state: State, output: Value = UNKNOWN) -> End:
+    return End(state, state, output)
+
+
+def _nothing(_walker: Walker, run: Run) -> End:
+    """`:`, `true`, `wait`, `break`, `return`: the rest of the way is followed all the same."""
+    name = run.fields[0].text
+    if name != ":" and any(
+        one.kind is not Kind.NUMBER and not re.fullmatch(r"[\d%+]+", one.text)
+        for one in run.fields[1:]
+    ):
+        raise Refused("A9", f"`{run.fields[0].text}` gets something that is not known")
+    return _same(run.state)
+
+
+def _exit(_walker: Walker, _run: Run) -> End:
+    return End(None, None)
+
+
+def _cd(walker: Walker, run: Run) -> End:
+    fields = [one for one in run.fields[1:] if one.text not in ("--", "-P", "-L")]
+    if len(fields) > 1 or any(one.kind is not Kind.KNOWN or one.glob for one in fields):
+        raise Refused("A9", "Changes to a folder that is not known")
+    target = fields[0].text if fields else str(walker.context.home)
+    if target.startswith("-"):
+        raise Refused("A9", "Changes to a folder that is not known")
+    folders = frozenset(
+        files.real(walker.context, target or ".", cwd=folder) for folder in run.state.folders
+    )
+    return End(replace(run.state, folders=folders), run.state)
+
+
+def _export(walker: Walker, run: Run) -> End:
+    """`export`, `declare`, `local`, `readonly` with plain names and values."""
+    variables = dict(run.state.variables)
+    for one in run.fields[1:]:
+        name, equals, text = one.text.partition("=")
+        if one.text in ("-x", "-r", "-g") and not one.quoted:
+            continue
+        is_plain = _NAME.fullmatch(name) and not one.glob and (one.quoted or one.kind is Kind.KNOWN)
+        if not is_plain and not (one.kind is Kind.NUMBER and _NAME.fullmatch(name)):
+            raise Refused("A9", f"`{run.fields[0].text}` with something that is not plain")
+        value = Value(text, one.kind) if equals else variables.get(name, UNKNOWN)
+        if one.kind is Kind.TEXT and not equals:
+            raise Refused("A9", f"`{run.fields[0].text}` with something that is not plain")
+        check_variable(walker.context, name, value)
+        if equals:
+            variables[name] = value
+    return _same(replace(run.state, variables=variables))
+
+
+def _read(walker: Walker, run: Run) -> End:
+    variables = dict(run.state.variables)
+    rest = list(run.fields[1:])
+    if any(not one.is_constant for one in rest):
+        raise Refused("A9", "`read` with something that is not plain")
+    while rest and rest[0].text.startswith("-"):
+        option = rest.pop(0).text
+        if option in ("-d", "-n", "-N", "-p", "-t", "-u") and rest:
+            rest.pop(0)
+        elif not re.fullmatch(r"-[rs]+|-r?d", option):
+            raise Refused("A9", "`read` with an option that is not known")
+        elif option == "-rd" and rest:
+            rest.pop(0)
+    names = [one.text for one in rest] or ["REPLY"]
+    stdin = run.state.stdin
+    is_listed = stdin is not None and stdin.kind is Kind.LISTED and len(names) == 1
+    for name in names:
+        if not _NAME.fullmatch(name):
+            raise Refused("A9", "`read` with a name that is not plain")
+        check_variable(walker.context, name, UNKNOWN)
+        variables[name] = stdin if is_listed and stdin is not None else UNKNOWN
+    return _same(replace(run.state, variables=variables))
+
+
+def _unset(walker: Walker, run: Run) -> End:
+    variables = dict(run.state.variables)
+    for one in run.fields[1:]:
+        if not one.is_constant or not re.fullmatch(r"-v|[A-Za-z_]\w*", one.text):
+            raise Refused("A9", "`unset` with something that is not plain")
+        if one.text != "-v":
+            check_variable(walker.context, one.text, Value("", Kind.KNOWN))
+            variables[one.text] = UNKNOWN
+    return _same(replace(run.state, variables=variables))
+
+
+def _set(_walker: Walker, run: Run) -> End:
+    for one in run.fields[1:]:
+        if not one.is_constant or not _SETTING.fullmatch(one.text):
+            raise Refused("A9", "`set` with something that is not plain")
+    return _same(run.state)
+
+
+def _shift(_walker: Walker, run: Run) -> End:
+    return _same(replace(run.state, arguments=None))
+
+
+def _eval(walker: Walker, run: Run) -> End:
+    if not all(one.is_constant for one in run.fields):
+        raise Refused("A9", "Runs text that is not known beforehand (eval)")
+    return walker.text(" ".join(one.text for one in run.fields[1:]), run.state)
+
+
+def _source(walker: Walker, run: Run) -> End:
+    """Sourced text may change everything, so it is followed as if it stood here."""
+    two = 2
+    if len(run.fields) != two or not run.fields[1].is_constant or "/" not in run.fields[1].text:
+        raise Refused("A9", "Runs text that is not known beforehand (source)")
+    path = run.fields[1].text
+    if re.search(r"(?:^|/)\.?venv/bin/activate$", path):
+        inside = all(
+            files.is_inside(walker.context, files.real(walker.context, path, cwd=folder))
+            for folder in run.state.folders
+        )
+        if inside and _is_activation(walker, path, run.state):
+            return End(run.state, run.state)
+    return walker.text(walker.script_text(path, run.state), run.state)
+
+
+def _is_activation(walker: Walker, path: str, state: State) -> bool:
+    """Whether a file is what tools put there to activate an environment, or is not there at all."""
+    for folder in state.folders:
+        place = files.real(walker.context, path, cwd=folder)
+        content = walker.context.files.read(place)
+        if place in walker.written:
+            return False
+        if content is None:
+            continue
+        text = content.decode("utf-8", "replace")
+        judged = denies.judge(walker.context, text)
+        reasons = asks.reasons(walker.context, judged.commands)
+        if "VIRTUAL_ENV" not in text or judged.findings or {r.rule for r in reasons} - {"A9"}:
+            return False
+    return True
+
+
+def _jobs(_walker: Walker, run: Run) -> End:
+    return _same(run.state, NUMBER)
+
+
+def _kill(_walker: Walker, run: Run) -> End:
+    """Given processes and jobs; the sandbox has a process table of its own."""
+    for one in run.fields[1:]:
+        is_number = one.kind is Kind.NUMBER
+        known = one.is_constant and re.fullmatch(
+            r"-?[A-Z]+\d?|-s|-l|-\d{1,2}|%\d+|%%|%\+|\d+", one.text
+        )
+        if not is_number and not known:
+            raise Refused("A9", "Signals a process that is not known")
+    texts = [one.text for one in run.fields[1:]]
+    targets = [text for text in texts if not text.startswith("-")]
+    if not targets or "0" in targets or "-1" in texts[1:]:
+        raise Refused("A9", "Signals a process that is not known")
+    return _same(run.state)
+
+
+Builtin = Callable[[Walker, Run], End]
+
+BUILTINS: dict[str, Builtin] = {
+    ":": _nothing,
+    "break": _nothing,
+    "continue": _nothing,
+    "return": _nothing,
+    "wait": _nothing,
+    "exit": _exit,
+    "cd": _cd,
+    "export": _export,
+    "local": _export,
+    "readonly": _export,
+    "declare": _export,
+    "typeset": _export,
+    "read": _read,
+    "unset": _unset,
+    "set": _set,
+    "shift": _shift,
+    "eval": _eval,
+    "source": _source,
+    ".": _source,
+    "jobs": _jobs,
+    "kill": _kill,
+}
+# What may be called through `command` and `builtin`, because it changes nothing.
+UNCHANGING = frozenset({"echo", "printf", "test", "[", "true", "false", "pwd", "type", ":"})

@@ -1,0 +1,252 @@
+"""Judges Python, Node and other interpreters: program text, scripts, and what they are given."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+from agents.harness.policy.context import Context
+from agents.harness.policy.programs import allowing_rule
+from agents.harness.policy.programs_paths import Refused, check_folder, check_read
+from agents.harness.policy.python_code import check_python
+from agents.harness.policy.script_code import check_node, check_perl
+from agents.harness.policy.simple import Argument
+from agents.harness.policy.values import UNKNOWN, Kind, State
+from agents.harness.policy.walk import Run, Walker
+
+_PYTHON = re.compile(r"python(?:3(?:\.\d+)?)?")
+_NODE = frozenset({"node", "nodejs"})
+_MODULE = re.compile(r"[A-Za-z_][\w.]*")
+_SAFE_LIBRARY = frozenset(
+    ["json.tool", "timeit", "tokenize", "ast", "dis", "calendar", "platform", "sysconfig", "tabnanny",
+     "zipfile", "tarfile", "this", "base64", "py_compile", "compileall", "inspect", "gzip", "site"]
+)  # fmt: skip
+_KNOWN_TO_ASK = frozenset(
+    ["pip", "ensurepip", "smtpd", "webbrowser", "ftplib", "telnetlib", "pdb", "code", "idlelib",
+     "pydoc", "cProfile", "profile", "trace", "runpy", "twine", "build", "virtualenv", "http", "flask",
+     "uvicorn", "gunicorn", "poetry", "uv", "pipx", "hatch", "pre_commit", "ansible", "awscli"]
+)  # fmt: skip
+_PYTHON_FLAGS = frozenset(
+    {"-B", "-u", "-q", "-I", "-s", "-E", "-S", "-O", "-OO", "-b", "-bb", "-v"}
+)
+_VALUE_FLAGS = re.compile(r"-W(?:error|ignore|default|always|module|once)?|-X(?:dev|utf8)?")
+_DATABASE_COMMANDS = frozenset(
+    ["test", "check", "makemigrations", "migrate", "showmigrations", "sqlmigrate", "runserver",
+     "collectstatic", "compilemessages", "makemessages", "show_urls", "inspectdb", "diffsettings",
+     "version", "help", "--help", "--version", "findstatic"]
+)  # fmt: skip
+_PUBLISHING = re.compile(r"deploy|publish|release|upload|install|push", re.IGNORECASE)
+
+
+def takes(name: str) -> bool:
+    """Whether this module judges a program of this name."""
+    return _PYTHON.fullmatch(name) is not None or name in _NODE or name == "perl"
+
+
+def check(walker: Walker, name: str, run: Run) -> str:
+    """The rule that allows it. Raises Refused."""
+    if any(one.kind in (Kind.TEXT,) for one in run.fields[1:]):
+        raise Refused("A9", f"`{name}` gets something that is not known")
+    rules = []
+    for folder in run.state.folders:
+        here = replace(walker.context, cwd=folder)
+        arguments = [Argument(one.text, one.glob) for one in run.fields[1:]]
+        texts = [one.text for one in arguments if not one.glob]
+        if len(texts) < len(arguments):
+            texts = [one.text for one in arguments]
+        rules.append(_LANGUAGES[_language(name)](walker, here, texts, run))
+        check_folder(here, rules[-1])
+    return rules[0]
+
+
+def check_text(walker: Walker, name: str, text: str, state: State) -> str:
+    """A script in this language, by its content."""
+    for folder in state.folders:
+        _text(replace(walker.context, cwd=folder), _language(name), text, [], inline=False)
+    return "L3"
+
+
+def _language(name: str) -> str:
+    return "python" if _PYTHON.fullmatch(name) else "node" if name in _NODE else name
+
+
+def _text(
+    context: Context, language: str, text: str, arguments: list[str], *, inline: bool = True
+) -> str:
+    if language == "python":
+        return check_python(context, text, arguments, inline=inline)
+    if language == "node":
+        return check_node(context, text, arguments)
+    raise Refused("A8", f"Runs {language} text that was not looked at")
+
+
+def _python(walker: Walker, context: Context, texts: list[str], run: Run) -> str:
+    rest = list(texts)
+    while rest and (rest[0] in _PYTHON_FLAGS or _VALUE_FLAGS.fullmatch(rest[0])):
+        if rest.pop(0) in ("-W", "-X") and (
+            not rest or not re.fullmatch(r"error|ignore|default|dev|utf8|importtime", rest.pop(0))
+        ):
+            raise Refused("A8", "Runs Python with an option that is not known")
+    if rest in (["--version"], ["-V"], ["-VV"]):
+        return "L1"
+    if rest[:1] == ["-c"] and len(rest) > 1:
+        return check_python(context, rest[1], rest[2:])
+    if rest[:1] == ["-m"] and len(rest) > 1:
+        return _module(context, rest[1], rest[2:])
+    if not rest or rest[0] == "-":
+        return _from_stdin(context, "python", rest[1:], run)
+    return _file(walker, context, "python", rest, run)
+
+
+def _from_stdin(context: Context, language: str, arguments: list[str], run: Run) -> str:
+    stdin = run.state.stdin or UNKNOWN
+    if stdin.kind is not Kind.KNOWN:
+        raise Refused("A8", f"Runs {language} text that is not known beforehand")
+    return _text(context, language, stdin.text, arguments)
+
+
+def _module(context: Context, module: str, arguments: list[str]) -> str:
+    if not _MODULE.fullmatch(module):
+        raise Refused("A8", "Runs a module whose name is not plain")
+    top = module.partition(".")[0]
+    if module == "http.server":
+        return _serve(context, arguments)
+    if module == "venv":
+        return _environment(context, arguments)
+    if module == "pip":
+        return allowing_rule(context, [Argument("pip"), *map(Argument, arguments)])
+    if module in _SAFE_LIBRARY:
+        return _library(context, module, arguments)
+    from agents.harness.policy.programs_test import PYTHON_MODULES, check_test_module
+
+    if module in PYTHON_MODULES:
+        return check_test_module(context, module, arguments)
+    if top in _KNOWN_TO_ASK or _PUBLISHING.search(module):
+        raise Refused("A8", f"Runs the module {module}")
+    _check_given(context, arguments)
+    return "L3"
+
+
+def _library(context: Context, module: str, arguments: list[str]) -> str:
+    plain = [argument for argument in arguments if not argument.startswith("-")]
+    for argument in plain:
+        check_read(context, argument)
+    if module == "json.tool" and len(plain) > 1:
+        raise Refused("A4", "Writes a file (json.tool)")
+    if module in ("zipfile", "tarfile") and arguments[:1] not in (["-l"], ["--list"]):
+        raise Refused("A4", f"`{module}` may write files")
+    if module in ("timeit", "site"):
+        raise Refused("A8", "Runs Python text that was not looked at")
+    return "L5"
+
+
+def _serve(context: Context, arguments: list[str]) -> str:
+    rest = list(arguments)
+    while rest:
+        word = rest.pop(0)
+        if word in ("-b", "--bind", "-d", "--directory") and rest:
+            value = rest.pop(0)
+            if word in ("-d", "--directory"):
+                check_read(context, value)
+            elif value not in ("127.0.0.1", "localhost", "::1", "0.0.0.0"):  # noqa: S104
+                raise Refused("A1", "Serves to other machines")
+        elif not word.isdigit():
+            raise Refused("A9", "Serves files with an option that is not known")
+    return "L7"
+
+
+def _environment(context: Context, arguments: list[str]) -> str:
+    from agents.harness.policy.programs_paths import check_change
+
+    options = ("--clear", "--without-pip", "--system-site-packages", "--upgrade-deps")
+    for argument in arguments:
+        if argument.startswith("-"):
+            if argument not in options[:3]:
+                raise Refused("A2", "Installs packages into an environment (venv)")
+        else:
+            check_change(context, argument)
+    return "L2"
+
+
+def _file(walker: Walker, context: Context, language: str, rest: list[str], run: Run) -> str:
+    """A file of the project. What can be read of it is looked at (rule C2)."""
+    path, arguments = rest[0], rest[1:]
+    if path.startswith("-"):
+        raise Refused("A8", f"`{language} {path}` is an option that is not known")
+    _check_script(walker, context, language, path)
+    name = path.rpartition("/")[2]
+    if name == "manage.py":
+        if not arguments or arguments[0] not in _DATABASE_COMMANDS:
+            raise Refused("A11", f"`manage.py {' '.join(arguments[:1])}` may change data")
+        if arguments[0] == "runserver":
+            _check_loopback(arguments[1:])
+            return "L7"
+        if any(a in ("--fake", "--settings", "--pythonpath") for a in arguments[1:]):
+            raise Refused("A8", "`manage.py` with an option that changes what it runs")
+    elif name == "setup.py" or _PUBLISHING.search(name):
+        raise Refused("A11", f"The script {name} may publish or install something")
+    _check_given(context, arguments)
+    return "L3"
+
+
+def _check_script(walker: Walker, context: Context, language: str, path: str) -> None:
+    state = State(frozenset({context.cwd or str(context.workspace)}))
+    try:
+        text = walker.script_text(path, state)
+    except Refused as refused:
+        from agents.harness.policy import files
+
+        place = files.real(context, path)
+        missing = context.files.read(place) is None and place not in walker.written
+        if refused.rule == "C2" and missing and files.is_inside(context, place):
+            return  # it does not exist, or it is a module of the project
+        raise
+    if path.rpartition("/")[2] != "manage.py":
+        _text(context, language, text, [], inline=False)
+
+
+def _check_loopback(arguments: list[str]) -> None:
+    for argument in arguments:
+        host = argument.rpartition(":")[0]
+        if argument.startswith("--"):
+            if argument not in ("--noreload", "--nothreading", "--insecure", "--nostatic"):
+                raise Refused("A8", f"`runserver {argument}` is not known")
+        elif host not in ("", "127.0.0.1", "localhost", "[::1]", "0.0.0.0"):  # noqa: S104
+            raise Refused("A1", "Serves to other machines")
+
+
+def _check_given(context: Context, arguments: list[str]) -> None:
+    """Arguments of project code: no secrets, nothing outside, no addresses."""
+    from agents.harness.policy.program_text import check_strings
+    from agents.harness.policy.programs_paths import check_values
+
+    check_strings(context, arguments, writes=False)
+    check_values(context, arguments)
+
+
+def _node(walker: Walker, context: Context, texts: list[str], run: Run) -> str:
+    rest = list(texts)
+    while rest and re.fullmatch(
+        r"--no-warnings|--trace-warnings|--enable-source-maps|--max-old-space-size=\d+|--check|-c",
+        rest[0],
+    ):
+        rest.pop(0)
+    if rest in (["--version"], ["-v"]):
+        return "L1"
+    if rest[:1] in (["-e"], ["-p"], ["--eval"], ["--print"], ["-pe"]) and len(rest) > 1:
+        return check_node(context, rest[1], rest[2:])
+    if rest[:1] == ["--test"]:
+        return allowing_rule(context, [Argument("node"), *map(Argument, rest)])
+    if not rest or rest[0] == "-":
+        return _from_stdin(context, "node", rest[1:], run)
+    return _file(walker, context, "node", rest, run)
+
+
+def _perl(_walker: Walker, context: Context, texts: list[str], _run: Run) -> str:
+    return check_perl(context, texts)
+
+
+_LANGUAGES: dict[str, Callable[[Walker, Context, list[str], Run], str]] = {
+    "python": _python,
+    "node": _node,
+    "perl": _perl,
+}

@@ -1,0 +1,298 @@
+"""Reads a shell text strictly into a tree, and refuses what it does not know for certain."""
+
+import re
+from collections.abc import Callable
+
+from agents.harness.policy.parse_simple import SimpleReader
+from agents.harness.policy.parse_words import plain
+from agents.harness.policy.simple import NotUnderstoodError, check_characters
+from agents.harness.policy.syntax import (
+    AndOr,
+    Case,
+    Compound,
+    Function,
+    Group,
+    If,
+    Loop,
+    Node,
+    Part,
+    Pipeline,
+    Script,
+    Word,
+)
+
+MOST_COMMANDS = 50
+_WORD_IN_MIDDLE = re.compile(r"\S\\\n\S")
+_COMMENT_GOES_ON = re.compile(r"(?:^|[ \t;&|()])#[^\n]*\\(?:\n|$)", re.MULTILINE)
+_CLOSING = frozenset({"then", "elif", "else", "fi", "do", "done", "esac", "}"})
+_MOST_NESTED = 40
+
+
+def parse(text: str) -> tuple[Script, frozenset[int]]:
+    """The tree, and the places in the text where the names of commands begin.
+
+    Raises NotUnderstoodError.
+    """
+    check_characters(text)
+    if _WORD_IN_MIDDLE.search(text) or _COMMENT_GOES_ON.search(text):
+        raise NotUnderstoodError("it has a backslash in an unusual place")
+    parser = _Parser(text, 0, [], 0)
+    script = parser.script(frozenset())
+    if parser.at < len(text) or parser.is_waiting:
+        raise NotUnderstoodError("it does not parse")
+    if not script.items:
+        raise NotUnderstoodError("there is no command")
+    return script, frozenset(parser.heads) - {-1}
+
+
+class _Parser(SimpleReader):
+    """`base` is where `text` begins in the whole text, `heads` are collected for the whole."""
+
+    def __init__(self, text: str, base: int, heads: list[int], depth: int) -> None:
+        super().__init__(text, self._nested, depth=depth)
+        self._base = base
+        self._depth = depth
+        self._level = 0
+        self.heads = heads
+
+    def _nested(self, start: int, end: str) -> tuple[Script, int]:
+        if end == "`":
+            stop = self.text.index("`", start)
+            inner = _Parser(self.text[start:stop], self._base + start, self.heads, self._depth + 1)
+            script = inner.script(frozenset())
+            if inner.at < stop - start:
+                raise NotUnderstoodError("it does not parse")
+            return script, stop + 1
+        waiting, self._waiting = self._waiting, []
+        self.at = start
+        self._deeper()
+        script = self.script(frozenset())
+        self._level -= 1
+        if self._waiting or self.text[self.at : self.at + 1] != ")":
+            raise NotUnderstoodError("a parenthesis is not closed")
+        self._waiting = waiting
+        return script, self.at + 1
+
+    def expanded(self, body: str, start: int) -> list[Part]:
+        """See SimpleReader."""
+        return _Parser(body, self._base + start, self.heads, self._depth + 1).double("")
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the text ends before a here-document that it announces."""
+        return bool(self._waiting)
+
+    def _deeper(self) -> None:
+        self._level += 1
+        if self._level > _MOST_NESTED:
+            raise NotUnderstoodError("it is nested too deeply")
+
+    # Lists
+
+    def script(self, ends: frozenset[str]) -> Script:
+        """Commands up to `)`, `;;`, one of the reserved words `ends`, or the end."""
+        script = Script()
+        while True:
+            self._blanks(lines=True)
+            if self.at >= len(self.text) or self.text[self.at] == ")":
+                break
+            if self.text.startswith(";;", self.at) or self._reserved() in ends:
+                break
+            item = self._and_or()
+            script.items.append(item)
+            operator = self._operator()
+            item.background = operator == "&"
+            if operator in (";", "&", "\n"):
+                self.at += 1
+                if operator == "\n":
+                    self._here_documents()
+            elif operator not in ("", ")", ";;"):
+                raise NotUnderstoodError(f"it does not parse ({operator})")
+            else:
+                break
+        if ends and not script.items and "esac" not in ends:
+            raise NotUnderstoodError("it does not parse")
+        return script
+
+    def _and_or(self) -> AndOr:
+        found = [("", self._pipeline())]
+        while (operator := self._operator()) in ("&&", "||"):
+            self.at += 2
+            self._blanks(lines=True)
+            found.append((operator, self._pipeline()))
+        return AndOr(found)
+
+    def _pipeline(self) -> Pipeline:
+        while self._reserved() in ("!", "time"):
+            self._take(self._reserved())
+            if self.text.startswith(("-p ", "-p\t"), self.at):
+                self.at += len("-p")
+                self._blanks()
+        nodes = [self._node()]
+        while (operator := self._operator()) in ("|", "|&"):
+            self.at += len(operator)
+            self._blanks(lines=True)
+            nodes.append(self._node())
+        return Pipeline(nodes)
+
+    # Commands
+
+    def _node(self) -> Node:
+        self._blanks()
+        word = self._reserved()
+        self._deeper()
+        try:
+            return self._compound(word) or self._simple()
+        finally:
+            self._level -= 1
+
+    def _compound(self, word: str) -> Node | None:
+        if word in ("((", "select", "coproc", "time", *_CLOSING):
+            raise NotUnderstoodError(f"it has something that is not known here ({word})")
+        if word == "function":
+            self._take("function")
+            return self._function(self._bare_name())
+        if self.text.startswith("(", self.at):
+            return Compound(self._subshell(), self._redirects())
+        if word in _COMPOUND:
+            return Compound(_COMPOUND[word](self), self._redirects())
+        return None
+
+    def _subshell(self) -> Group:
+        script, self.at = self._nested(self.at + 1, ")")
+        if not script.items:
+            raise NotUnderstoodError("it does not parse")
+        return Group(script, is_subshell=True)
+
+    def group(self) -> Group:
+        """`{ ...; }`."""
+        return Group(self._block("{", "}"))
+
+    def while_(self) -> Loop:
+        """`while` and `until` up to `done`."""
+        self._take(self._reserved())
+        return Loop(self.script(frozenset({"do"})), self._block("do", "done"))
+
+    def _block(self, begin: str, end: str) -> Script:
+        self._take(begin)
+        script = self.script(frozenset({end}))
+        self._take(end)
+        return script
+
+    def if_(self) -> If:
+        """`if` up to `fi`."""
+        branches: list[tuple[Script | None, Script]] = []
+        word = "if"
+        while word in ("if", "elif"):
+            self._take(word)
+            condition = self.script(frozenset({"then"}))
+            self._take("then")
+            branches.append((condition, self.script(frozenset({"elif", "else", "fi"}))))
+            word = self._reserved()
+        if word == "else":
+            branches.append((None, self._block("else", "fi")))
+        else:
+            self._take("fi")
+        return If(branches)
+
+    def for_(self) -> Loop:
+        """`for name in words` up to `done`."""
+        self._take("for")
+        name = self._bare_name()
+        words: list[Word] | None = None
+        self._blanks(lines=True)
+        if self._reserved() == "in":
+            self._take("in")
+            words = []
+            while self._operator() not in (";", "\n"):
+                words.append(self._argument())
+            self.at += 1
+        elif self._operator() == ";":
+            self.at += 1
+        return Loop(None, self._block("do", "done"), name, words)
+
+    def case_(self) -> Case:
+        """`case word in` up to `esac`."""
+        self._take("case")
+        words, bodies = [self._argument()], []
+        self._blanks(lines=True)
+        self._take("in")
+        self._blanks(lines=True)
+        while self._reserved() != "esac":
+            if self._operator() == "(":
+                self.at += 1
+            words.append(self._argument())
+            while self._operator() == "|":
+                self.at += 1
+                self._blanks()
+                words.append(self._argument())
+            if self._operator() != ")":
+                raise NotUnderstoodError("it does not parse (case)")
+            self.at += 1
+            bodies.append(self.script(frozenset({"esac"})))
+            self._blanks(lines=True)
+            if self.text.startswith(";;", self.at):
+                self.at += 2
+                self._blanks(lines=True)
+        self._take("esac")
+        return Case(words, bodies)
+
+    def test(self) -> Group:
+        """`[[ ... ]]`, whose words only matter for what is substituted in them."""
+        self.at += 2
+        words: list[Word] = []
+        while True:
+            self._blanks()
+            if self._reserved() == "]]":
+                break
+            operator = self._operator()
+            if operator in ("&&", "||", "(", ")"):
+                self.at += len(operator)
+            elif operator or self.at >= len(self.text):
+                raise NotUnderstoodError("it does not parse ([[)")
+            elif self.text[self.at] in "<>":
+                self.at += 1
+            else:
+                words.append(self._argument())
+        self.at += 2
+        if not words:
+            raise NotUnderstoodError("it does not parse ([[)")
+        return Group(Script(), words=tuple(words))
+
+    def _function(self, name: str) -> Function:
+        """The rest of a definition, behind its name."""
+        if self._operator() == "(":
+            self.at += 1
+            if self._operator() != ")":
+                raise NotUnderstoodError("it does not parse (function)")
+            self.at += 1
+        self._blanks(lines=True)
+        if self._reserved() != "{":
+            raise NotUnderstoodError("it has a function whose body is no block")
+        return Function(name, self._node())
+
+    def _simple(self) -> Node:
+        command = self.simple()
+        if not command.words and not command.assignments and not command.redirects:
+            raise NotUnderstoodError("it does not parse")
+        is_one = len(command.words) == 1 and not command.assignments and not command.redirects
+        if self._operator() == "(":
+            name = plain(command.words[0]) if is_one else None
+            if name is None or not re.fullmatch(r"[\w.:-]+", name):
+                raise NotUnderstoodError("it does not parse (a parenthesis)")
+            return self._function(name)
+        self.heads.append(self._base + command.at if command.at >= 0 else -1)
+        if len(self.heads) > MOST_COMMANDS:
+            raise NotUnderstoodError(f"it has more than {MOST_COMMANDS} commands")
+        return command
+
+
+_COMPOUND: dict[str, Callable[[_Parser], Group | If | Loop | Case]] = {
+    "if": _Parser.if_,
+    "for": _Parser.for_,
+    "case": _Parser.case_,
+    "[[": _Parser.test,
+    "{": _Parser.group,
+    "while": _Parser.while_,
+    "until": _Parser.while_,
+}

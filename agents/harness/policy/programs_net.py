@@ -1,0 +1,138 @@
+"""Programs that talk to this machine only, to databases in files, and to processes (L1, L3, L7)."""
+
+import re
+from collections.abc import Callable
+
+from agents.harness.policy import network
+from agents.harness.policy.context import Context
+from agents.harness.policy.programs_paths import Refused, check_change, check_read
+
+_CURL_FLAGS = frozenset("sSfLIikvgN#")
+_CURL_VALUES = frozenset("XHdowAmub")
+_CURL_LONG = frozenset(
+    ["--silent", "--show-error", "--fail", "--location", "--head", "--include", "--insecure",
+     "--verbose", "--fail-with-body", "--compressed", "--no-progress-meter", "--get"]
+)  # fmt: skip
+_CURL_LONG_VALUES = frozenset(
+    ["--request", "--header", "--data", "--output", "--write-out", "--user-agent", "--max-time",
+     "--data-raw", "--json", "--retry", "--retry-delay", "--connect-timeout", "--data-urlencode",
+     "--retry-connrefused", "--user", "--cookie"]
+)  # fmt: skip
+_LOCAL_URL = re.compile(
+    r"(?:https?://)?(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])(?::\d+)?(?:[/?#][^\s]*)?"
+)
+_READS_DATABASE = re.compile(
+    r"(?is)\s*(?:select|explain|with)\b(?!.*\b(?:insert|update|delete|drop|alter|create|attach|replace"
+    r"|load_extension|writefile|edit|readfile|pragma)\b).*"
+)
+_DATABASE_FACT = re.compile(
+    r"\.(?:tables|schema|indexes|databases|fullschema)(?: [\w%]+)?|pragma table_info\(\w+\);?"
+)
+
+
+def check_curl(context: Context, arguments: list[str]) -> str:
+    """`L7`: requests to this machine, but not to the product."""
+    urls: list[str] = []
+    rest = list(arguments)
+    while rest:
+        word = rest.pop(0)
+        if not word.startswith("-"):
+            urls.append(word)
+            continue
+        _check_curl_value(context, *_curl_option(word, rest))
+    if not urls:
+        raise Refused("A1", "Connects to another machine (curl)")
+    for url in urls:
+        _check_url(context, url)
+    return "L7"
+
+
+def _check_url(context: Context, url: str) -> None:
+    if not _LOCAL_URL.fullmatch(url) or any(mark in url for mark in "{}[]@\\") or "[::1]" in url:
+        raise Refused("A1", "Connects to another machine (curl)")
+    address = url if "://" in url else f"http://{url}"
+    for host, port in network.addresses_in(address):
+        if network.is_product(context, host, port):
+            raise Refused("D4", "Calls this product's own address")
+
+
+def _check_curl_value(context: Context, option: str, value: str) -> None:
+    if option in ("-o", "--output") and value != "-":
+        if value != "/dev/null":
+            check_change(context, value)
+    elif option in (
+        "-d",
+        "--data",
+        "--json",
+        "--data-urlencode",
+        "-b",
+        "--cookie",
+        "-w",
+        "--write-out",
+    ):
+        if "@" in value or (option in ("-b", "--cookie") and "=" not in value):
+            raise Refused("A12", "Sends a file that was not looked at (curl)")
+    elif option in ("-H", "--header") and value.startswith("@"):
+        raise Refused("A12", "Sends a file that was not looked at (curl)")
+
+
+def _curl_option(word: str, rest: list[str]) -> tuple[str, str]:
+    if word.startswith("--"):
+        key, equals, value = word.partition("=")
+        if key in _CURL_LONG and not equals:
+            return key, ""
+        if key in _CURL_LONG_VALUES and (equals or rest):
+            return key, value if equals else rest.pop(0)
+        raise Refused("A8", f"`curl {word}` is an option that is not known")
+    letters = word[1:]
+    while letters and letters[0] in _CURL_FLAGS:
+        letters = letters[1:]
+    if not letters:
+        return word, ""
+    if letters[0] in _CURL_VALUES and (len(letters) > 1 or rest):
+        return f"-{letters[0]}", letters[1:] or rest.pop(0)
+    raise Refused("A8", f"`curl {word}` is an option that is not known")
+
+
+def check_sqlite(context: Context, arguments: list[str]) -> str:
+    """`L3`: reading a database in a file."""
+    rest = list(arguments)
+    while rest and rest[0] in (
+        "-header",
+        "-csv",
+        "-column",
+        "-json",
+        "-line",
+        "-readonly",
+        "-batch",
+        "-list",
+    ):
+        rest.pop(0)
+    if not rest or rest[0].startswith("-"):
+        raise Refused("A11", "`sqlite3` like this may change data")
+    check_read(context, rest[0])
+    if not rest[1:]:
+        raise Refused("A9", "`sqlite3` reads commands that are not known beforehand")
+    for text in rest[1:]:
+        if not _READS_DATABASE.fullmatch(text) and not _DATABASE_FACT.fullmatch(text.strip()):
+            raise Refused("A11", "Changes the data of a database (sqlite3), or may do so")
+        if ";" in text.strip().rstrip(";"):
+            raise Refused("A11", "Changes the data of a database (sqlite3), or may do so")
+    return "L3"
+
+
+def check_lsof(_context: Context, arguments: list[str]) -> str:
+    """`L1`: open files and ports of the processes here."""
+    if not all(
+        re.fullmatch(r"-[tinPp]+|-i(?:tcp|udp)?(?::\d+)?|\d+|:\d+|-sTCP:LISTEN", a)
+        for a in arguments
+    ):
+        raise Refused("A9", "`lsof` like this is not known")
+    return "L1"
+
+
+CHECKS: dict[str, Callable[[Context, list[str]], str]] = {
+    "curl": check_curl,
+    "sqlite3": check_sqlite,
+    "lsof": check_lsof,
+}

@@ -1,0 +1,267 @@
+"""What is known of a text before the shell has made it: the values of words and variables."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from agents.harness.policy.commands import Word as LooseWord
+from agents.harness.policy.nesting import alternatives
+from agents.harness.policy.simple import NotUnderstoodError
+from agents.harness.policy.syntax import (
+    Literal,
+    Node,
+    Number,
+    Parameter,
+    Script,
+    Substitution,
+    Word,
+)
+
+_NUMBERS = frozenset("#?$!")
+_BRACE = re.compile(r"\{[^{}]*(?:,|\.\.)[^{}]*\}")
+_LONGEST = 20_000
+
+
+class Kind(IntEnum):
+    """How much is known, from everything to nothing."""
+
+    KNOWN = 0
+    NUMBER = 1  # digits
+    LISTED = 2  # paths of files in the workspace that are no secrets
+    TEXT = 3
+
+
+@dataclass(frozen=True)
+class Value:
+    """A text; if it is not known, `text` is a stand-in."""
+
+    text: str = ""
+    kind: Kind = Kind.TEXT
+
+
+UNKNOWN = Value()
+NUMBER = Value("1", Kind.NUMBER)
+LISTED = Value("./listed", Kind.LISTED)
+
+
+@dataclass(frozen=True)
+class Field:
+    """A word after expansion. One that is not known may stand for several if it is not quoted."""
+
+    text: str
+    kind: Kind = Kind.KNOWN
+    glob: bool = False
+    quoted: bool = False
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the text is what the program gets."""
+        return self.kind is Kind.KNOWN and not self.glob
+
+
+@dataclass(frozen=True)
+class State:
+    """What holds at one place of a text. `folders` are those that it may be in."""
+
+    folders: frozenset[str]
+    variables: Mapping[str, Value] = field(default_factory=dict)
+    functions: Mapping[str, Node] = field(default_factory=dict)
+    arguments: tuple[Field, ...] | None = None
+    stdin: Value | None = None
+
+
+@dataclass
+class _Growing:
+    text: str = ""
+    kind: Kind = Kind.KNOWN
+    glob: bool = False
+    quoted: bool = False
+    is_cut: bool = False  # the shell will cut it, or drop it
+    exists: bool = False
+    parts: int = 0
+
+    def add(self, text: str, kind: Kind, *, quoted: bool) -> None:
+        self.text += text
+        self.parts += 1
+        self.exists = True
+        self.kind = max(self.kind, kind)
+        self.quoted = self.quoted or quoted
+        self.is_cut = self.is_cut or (not quoted and kind is not Kind.KNOWN)
+        is_pattern = not quoted and kind is Kind.KNOWN and bool(set(text) & set("*?["))
+        self.glob = self.glob or is_pattern
+
+    def done(self) -> Field:
+        # A listed path with something before or behind it is another path.
+        kind = Kind.TEXT if self.kind is Kind.LISTED and self.parts > 1 else self.kind
+        return Field(self.text, kind, self.glob, self.quoted and not self.is_cut)
+
+
+def _cut(text: str, growing: _Growing, done: list[Field]) -> _Growing:
+    """Add a known value that is not quoted: blanks in it end a word."""
+    for character in text:
+        if character not in " \t\n":
+            growing.add(character, Kind.KNOWN, quoted=False)
+        elif growing.exists:
+            done.append(growing.done())
+            growing = _Growing()
+    return growing
+
+
+class Expander:
+    """Expands words in a state; `substitute` judges the script of a substitution."""
+
+    def __init__(self, state: State, home: str, substitute: Callable[[Script], Value]) -> None:
+        self._state = state
+        self._home = home
+        self._substitute = substitute
+
+    def fields(self, words: Sequence[Word]) -> list[Field]:
+        """The words as a program gets them."""
+        return [found for word in words for found in self._fields(word)]
+
+    def value(self, word: Word) -> Value:
+        """A word that is not split, as in an assignment."""
+        growing = _Growing()
+        for part in self._with_home(word):
+            if isinstance(part, Literal):
+                if not part.quoted and ":~" in part.text:
+                    raise NotUnderstoodError("it has a home directory (~) in an unusual place")
+                if part.text or not growing.parts:
+                    growing.add(part.text, Kind.KNOWN, quoted=True)
+                    growing.parts -= not part.text
+            else:
+                value = self._value(part)
+                growing.add(value.text, value.kind, quoted=True)
+        done = growing.done()
+        if len(done.text) > _LONGEST:
+            return UNKNOWN
+        return Value(done.text, done.kind)
+
+    def _fields(self, word: Word) -> list[Field]:
+        if len(word) == 1:
+            (part,) = word
+            if isinstance(part, Parameter) and part.name == "@" and part.quoted and not part.change:
+                if self._state.arguments is not None:
+                    return list(self._state.arguments)
+                return [Field("", Kind.TEXT)]
+            if isinstance(part, Literal) and not part.quoted and _BRACE.search(part.text):
+                return self._braces(part.text)
+        if any(isinstance(p, Literal) and not p.quoted and "{" in p.text for p in word):
+            whole = "".join(part.text if isinstance(part, Literal) else "" for part in word)
+            if len(word) > 1 and ("," in whole or ".." in whole) and "}" in whole:
+                raise NotUnderstoodError("it has braces that are not plain")
+        return self._split(word)
+
+    def _braces(self, text: str) -> list[Field]:
+        most = 30
+        if ".." in text:
+            raise NotUnderstoodError("it has braces that are not plain")
+        found = [one.text for one in alternatives(LooseWord(text))]
+        if len(found) > most or any(
+            "{" in one or "}" in one or one.startswith("~") for one in found
+        ):
+            raise NotUnderstoodError("it has braces that are not plain")
+        return [Field(one, glob=bool(set(one) & set("*?["))) for one in found]
+
+    def _with_home(self, word: Word) -> Word:
+        first = word[0] if word else None
+        if not isinstance(first, Literal) or first.quoted or not first.text.startswith("~"):
+            return word
+        if first.text[1:2] not in ("", "/") or (len(word) > 1 and first.text == "~"):
+            raise NotUnderstoodError("it has a home directory (~) in an unusual place")
+        return (Literal(self._home, quoted=True), Literal(first.text[1:]), *word[1:])
+
+    def _split(self, word: Word) -> list[Field]:
+        done: list[Field] = []
+        growing = _Growing()
+        for part in self._with_home(word):
+            if isinstance(part, Literal):
+                if not part.quoted and ("=~" in part.text or ":~" in part.text):
+                    raise NotUnderstoodError("it has a home directory (~) in an unusual place")
+                if part.quoted or part.text:
+                    growing.add(part.text, Kind.KNOWN, quoted=part.quoted)
+                    growing.parts -= not part.text
+                continue
+            value = self._value(part)
+            quoted = not isinstance(part, Number) and part.quoted
+            if quoted or value.kind is not Kind.KNOWN:
+                growing.add(value.text, value.kind, quoted=quoted)
+            else:
+                growing = _cut(value.text, growing, done)
+        if growing.exists:
+            done.append(growing.done())
+        if any(len(one.text) > _LONGEST for one in done):
+            raise NotUnderstoodError("a word is too long")
+        return done
+
+    def _value(self, part: Parameter | Substitution | Number) -> Value:
+        if isinstance(part, Substitution):
+            value = self._substitute(part.script)
+            return Value("/dev/fd/63", Kind.KNOWN) if part.is_file else value
+        if isinstance(part, Number):
+            return self._number(part)
+        if part.change == "#" or part.name in _NUMBERS:
+            return NUMBER
+        value = self._variable(part.name)
+        if part.change == "-" and part.name in self._state.variables and value.text:
+            return value
+        return UNKNOWN if part.change else value
+
+    def _variable(self, name: str) -> Value:
+        if name in self._state.variables:
+            return self._state.variables[name]
+        if name.isdigit() and name != "0":
+            return self._argument(int(name))
+        if name == "HOME":
+            return Value(self._home, Kind.KNOWN)
+        if name == "PWD" and len(self._state.folders) == 1:
+            return Value(next(iter(self._state.folders)), Kind.KNOWN)
+        return UNKNOWN
+
+    def _argument(self, number: int) -> Value:
+        """`$1` and so on. One that is not known may stand for several, and move the others."""
+        arguments = self._state.arguments
+        if arguments is None:
+            return UNKNOWN
+        if not all(one.is_constant or one.kind is Kind.NUMBER for one in arguments):
+            only = arguments[0] if number == 1 and len(arguments) == 1 else None
+            if only is None or only.glob:
+                return UNKNOWN
+            return Value(only.text, only.kind)
+        if number > len(arguments):
+            return Value("", Kind.KNOWN)
+        return Value(arguments[number - 1].text, arguments[number - 1].kind)
+
+    def _number(self, part: Number) -> Value:
+        """The shell works out the value of a name again, so it has to be a number itself."""
+        for name in part.names:
+            value = self._state.variables.get(name, UNKNOWN)
+            is_number = value.kind is Kind.KNOWN and re.fullmatch(r"-?\d+", value.text) is not None
+            if value.kind is not Kind.NUMBER and not is_number:
+                raise NotUnderstoodError("it calculates with a value that is not known")
+        return NUMBER
+
+
+def join(*states: State | None) -> State | None:
+    """What is known if one of the states holds."""
+    found = [state for state in states if state is not None]
+    if not found:
+        return None
+    first = found[0]
+    if all(state is first for state in found):
+        return first
+    names = {name for state in found for name in state.variables}
+    variables = {}
+    for name in names:
+        values = {state.variables.get(name) for state in found}
+        one = next(iter(values))
+        variables[name] = one if len(values) == 1 and one is not None else UNKNOWN
+    functions = dict(first.functions)
+    for state in found[1:]:
+        for name, body in state.functions.items():
+            if functions.setdefault(name, body) is not body:
+                raise NotUnderstoodError("it defines a function in two ways")
+    arguments = first.arguments if all(s.arguments == first.arguments for s in found) else None
+    folders = frozenset(folder for state in found for folder in state.folders)
+    return State(folders, variables, functions, arguments, first.stdin)

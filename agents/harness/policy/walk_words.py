@@ -1,0 +1,124 @@
+"""What the words and redirections of a text come to, and the scripts that it runs."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from agents.harness.policy import files
+from agents.harness.policy.context import MOST_BYTES_READ, Context
+from agents.harness.policy.programs_paths import Refused
+from agents.harness.policy.redirects import check_redirect
+from agents.harness.policy.syntax import Literal, Redirect, Script, Word
+from agents.harness.policy.values import UNKNOWN, Expander, Field, Kind, State, Value, join
+
+
+@dataclass(frozen=True)
+class End:
+    """How something ends; `output` is what it prints."""
+
+    success: State | None
+    failure: State | None
+    output: Value = UNKNOWN
+
+    @property
+    def state(self) -> State | None:
+        """Whatever comes of it."""
+        return join(self.success, self.failure)
+
+
+class Words(ABC):
+    """The part of a walk that is about words; `script` is given by the part about ways."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.written: dict[str, Value] = {}  # real paths that the text writes, with the content
+        self.has_moved = False  # whether the text changes files that it does not name
+
+    @abstractmethod
+    def script(self, script: Script, state: State) -> End:
+        """Judge the commands of a substitution."""
+
+    def note_written(self, path: str, content: Value) -> None:
+        """Remember that the text writes a file; what it writes twice is not known."""
+        known = self.written.get(path)
+        if known in (None, UNKNOWN, content):
+            self.written[path] = content
+        else:
+            self.written[path] = Value("more than once", Kind.TEXT)
+
+    def script_text(self, path: str, state: State) -> str:
+        """Rule C2: the content of a script at this moment, or what the text itself writes there."""
+        found: set[str] = set()
+        for folder in state.folders:
+            place = files.real(self.context, path, cwd=folder)
+            if not files.is_readable(self.context, place) or files.is_secret(place):
+                raise Refused("A13", f"Runs a script outside the workspace ({path})")
+            found.add(self._content(place, path))
+        if len(found) != 1:
+            raise Refused("A9", f"Runs a script whose place is not known ({path})")
+        return found.pop()
+
+    def _content(self, place: str, path: str) -> str:
+        if self.has_moved or any(files.is_below(place, written) for written in self.written):
+            value = self.written.get(place, UNKNOWN)
+            if value.kind is not Kind.KNOWN or self.has_moved:
+                raise Refused("C2", f"Runs a script that the same call writes ({path})")
+            return value.text
+        content = self.context.files.read(place)
+        if content is None or b"\0" in content or len(content) >= MOST_BYTES_READ:
+            raise Refused("C2", f"Runs a script that cannot be looked at ({path})")
+        return content.decode("utf-8", "replace")
+
+    def expand(self, words: Sequence[Word], state: State) -> list[Field]:
+        """The words as a program gets them."""
+        expander = Expander(state, str(self.context.home), lambda s: self._substituted(s, state))
+        return expander.fields(words)
+
+    def value(self, word: Word, state: State) -> Value:
+        """A word that is not split."""
+        expander = Expander(state, str(self.context.home), lambda s: self._substituted(s, state))
+        return expander.value(word)
+
+    def _substituted(self, script: Script, state: State) -> Value:
+        output = self.script(script, state).output
+        return replace(output, text=output.text.rstrip("\n"))
+
+    def _redirects(
+        self, redirects: Sequence[Redirect], state: State, output: Value
+    ) -> Value | None:
+        """Check them; the value that they give to the standard input, if they do."""
+        stdin: Value | None = None
+        for one in redirects:
+            if one.body is not None:
+                found = self.value(one.body, state)
+            elif one.operator == "<<<":
+                found = self.value(one.target, state)
+                found = replace(found, text=found.text + "\n")
+            else:
+                found = self._redirected(one, state, output)
+            if one.number in ("", "0") and one.operator.startswith("<"):
+                stdin = found
+        return stdin
+
+    def _redirected(self, one: Redirect, state: State, output: Value) -> Value:
+        part = one.target[0]
+        fields = self.expand([one.target], state)
+        for folder in state.folders:
+            here = replace(self.context, cwd=folder)
+            path = check_redirect(here, one.operator, fields, output)
+            if path is not None:
+                self.note_written(path, output if one.operator in (">", ">|") else UNKNOWN)
+        if len(one.target) == 1 and not isinstance(part, Literal) and one.operator == "<":
+            return self._file_of(one.target, state)
+        return UNKNOWN
+
+    def _file_of(self, word: Word, state: State) -> Value:
+        """What `< <(...)` gives."""
+        found: list[Value] = []
+
+        def note(script: Script) -> Value:
+            found.append(self._substituted(script, state))
+            return found[-1]
+
+        Expander(state, "", note).fields([word])
+        return found[0] if found else UNKNOWN
