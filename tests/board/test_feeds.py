@@ -27,7 +27,11 @@ from tests.board.browsers import Browser, run, span, until
 from tests.board.unreliable import DeadLayer, UnreliableLayer
 from tests.databases import private_folder, server
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    # A feed that is cancelled with its test leaves a thread behind, whose connection psycopg reports.
+    pytest.mark.filterwarnings("ignore:Exception ignored in. <function BaseConnection.__del__"),
+]
 
 
 @pytest_asyncio.fixture
