@@ -27,7 +27,8 @@ run: ## Start Pullcord
 
 test: ## Run all tests, on SQLite and on PostgreSQL
 	@$(SETUP) --dev
-	@exec $(VENV) -m tests.databases -n $(JOBS) $(ARGS)
+	# A file stays in one process: its tests share a running product.
+	@exec $(VENV) -m tests.databases -n $(JOBS) --dist loadfile $(ARGS)
 
 setup: ## Install everything, start nothing
 	@$(SETUP) --dev

@@ -225,7 +225,9 @@ class Product:
         """Change at the API."""
         return self._call("PATCH", path, body)
 
-    def _call(self, method: str, path: str, body: Json | None = None) -> Any:
+    def _call(
+        self, method: str, path: str, body: Json | None = None, *, seconds: float = 20
+    ) -> Any:
         request = urllib.request.Request(  # noqa: S310  our own address
             f"{self.url}/api/v1{path}",
             method=method,
@@ -233,7 +235,7 @@ class Product:
             headers={"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"},
         )
         try:
-            with urllib.request.urlopen(request, timeout=20) as answer:  # noqa: S310
+            with urllib.request.urlopen(request, timeout=seconds) as answer:  # noqa: S310
                 return json.load(answer)
         except urllib.error.HTTPError as error:
             with error:
@@ -245,6 +247,14 @@ class Product:
             if method == "GET":
                 return None
             raise
+
+    def can_write(self, key: str) -> bool:
+        """Return whether the product can write now: a card is made, if it can."""
+        try:
+            self._call("POST", f"/projects/{key}/cards", {"title": "Can it?"}, seconds=4)
+        except (TimeoutError, urllib.error.URLError):
+            return False
+        return True
 
     def project(self, key: str, repository: Path, **values: Any) -> Json:
         """Make a project and wait until it is fetched."""

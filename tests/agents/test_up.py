@@ -178,7 +178,17 @@ def test_a_database_that_does_not_answer_is_refused(tmp_path: Path) -> None:
     assert "DATABASE_URL" in said
 
 
-def test_each_child_that_is_killed_comes_back_and_one_signal_ends_them_all(up: Up) -> None:
+def test_each_child_that_is_killed_comes_back_and_one_signal_ends_them_all(tmp_path: Path) -> None:
+    up = Up(tmp_path, tmp_path / "data")  # its own, for it ends it
+    try:
+        up.wait()
+        kill_and_stop(up)
+    finally:
+        up.end()
+
+
+def kill_and_stop(up: Up) -> None:
+    """Kill each child, see it come back, then stop everything by one signal."""
     before = up.until(lambda: len(up.children()) == 3 and up.children(), "three children")
     for pid in before.values():
         os.kill(pid, signal.SIGKILL)

@@ -1,5 +1,6 @@
 """The way of one card, on real parts: real processes, git, Valkey, database, and the real SDK over HTTP."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from tests.messages_api import MessagesApi
 from tests.messages_script import call, report, say
 from tests.product import Product, all_results, git, make_repository, running_product
 
+NAP = f"sleep 4711.{os.getpid()}"  # no other test process sleeps so long
 pytestmark = [pytest.mark.process, pytest.mark.timeout(180)]
 
 
@@ -157,13 +159,13 @@ def test_a_cancelled_run_leaves_no_process(
 ) -> None:
     product, api = parts
     product.project("BIL", make_repository(tmp_path / "origin.git"))
-    api.script("Slow", [call("bash", command="sleep 4711"), report("done", "x")])
-    card = product.card("BIL", "Slow", checks=["sleep 4711"])
+    api.script("Slow", [call("bash", command=NAP), report("done", "x")])
+    card = product.card("BIL", "Slow", checks=[NAP])
     product.queue(card["ref"])
-    product.until(lambda: processes_with("sleep 4711"), what=lambda: "the command to start")
+    product.until(lambda: processes_with(NAP), what=lambda: "the command to start")
     product.post(f"/cards/{card['ref']}/cancel")
     product.wait_for_card(card["ref"], "cancelled", seconds=5)
-    assert not processes_with("sleep 4711")
+    assert not processes_with(NAP)
 
 
 def processes_with(words: str) -> list[int]:

@@ -1,5 +1,6 @@
 """F-32, F-43, F-44, C-46: a run goes on with another worker, and a worker that lost it writes nothing more."""
 
+import os
 import signal
 from collections.abc import Iterator
 from typing import Any
@@ -14,7 +15,8 @@ from tests.product import Product, processes_with
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
 
 # Hangs when it runs for the first time, so that whoever runs it a second time is noticed.
-SLOW = "echo x >> count\ntest $(wc -l < count) -gt 1 || exec sleep 4712\n"
+NAP = f"sleep 4712.{os.getpid()}"  # no other test process sleeps so long
+SLOW = f"echo x >> count\ntest $(wc -l < count) -gt 1 || exec {NAP}\n"
 CHECK = "sh slow.sh"
 
 
@@ -25,6 +27,8 @@ def one_worker(parts: tuple[Product, MessagesApi]) -> Iterator[None]:
     if not product.is_running("worker-0"):
         product.start("worker-0")
     yield
+    if product.is_running("worker-0"):
+        product.kill("worker-0", signal.SIGCONT)
     if product.is_running("worker-1"):
         product.kill("worker-1")
 
@@ -57,8 +61,18 @@ def hang(parts: tuple[Product, MessagesApi], key: str, title: str) -> tuple[str,
     api.script(title, [call("bash", command=CHECK), report("done", "It ran.")])
     ref = product.card(key, title, checks=[CHECK])["ref"]
     product.queue(ref)
-    product.until(lambda: processes_with("sleep 4712"), what=lambda: "the command to start")
+    product.until(lambda: processes_with(NAP), what=lambda: "the command to start")
     return ref, int(product.get(f"/cards/{ref}")["runs"][0]["id"])
+
+
+def freeze(product: Product, key: str) -> None:
+    """Stop worker-0 where it stands, but not while it holds SQLite's one lock: then nobody could go on."""
+    for _ in range(20):
+        product.kill("worker-0", signal.SIGSTOP)
+        if product.can_write(key):
+            return
+        product.kill("worker-0", signal.SIGCONT)
+    raise AssertionError("the worker was caught in a transaction each time")
 
 
 def assert_continued(parts: tuple[Product, MessagesApi], ref: str, title: str) -> None:
@@ -69,7 +83,7 @@ def assert_continued(parts: tuple[Product, MessagesApi], ref: str, title: str) -
     assert len(card["runs"]) == 1
     _first, second = api.conversation(title)
     assert "outcome unknown" in second.last_text
-    assert not processes_with("sleep 4712")
+    assert not processes_with(NAP)
     # Saved before the checks ran: what the agent's one call has written.
     changed = product.get(f"/runs/{card['runs'][0]['id']}/diff")
     assert changed["additions"] == 1, changed
@@ -82,7 +96,7 @@ def test_a_worker_killed_in_a_command_is_replaced_and_the_command_is_not_repeate
     new_project("DEAD", {"slow.sh": SLOW})
     ref, _run = hang(parts, "DEAD", "Killed in it")
     product.kill("worker-0")
-    product.until(lambda: not processes_with("sleep 4712"), seconds=5, what=lambda: "its end")
+    product.until(lambda: not processes_with(NAP), seconds=5, what=lambda: "its end")
     product.start("worker-1")
     assert_continued(parts, ref, "Killed in it")
 
@@ -94,7 +108,7 @@ def test_a_worker_that_stops_gives_its_runs_back(
     new_project("TERM", {"slow.sh": SLOW})
     ref, run = hang(parts, "TERM", "Stopped in it")
     product.kill("worker-0", signal.SIGTERM)
-    assert not processes_with("sleep 4712")
+    assert not processes_with(NAP)
     assert product.get(f"/runs/{run}")["status"] == "ready"  # at once, not when its lease ends
     product.start("worker-1")
     assert_continued(parts, ref, "Stopped in it")
@@ -106,7 +120,7 @@ def test_a_worker_that_was_frozen_past_its_lease_writes_nothing_more(
     product, api = parts
     new_project("COLD", {"slow.sh": SLOW})
     ref, run = hang(parts, "COLD", "Frozen in it")
-    product.kill("worker-0", signal.SIGSTOP)
+    freeze(product, "COLD")
     product.start("worker-1")
     # The new worker kills what the frozen one left in the worktree.
     assert_continued(parts, ref, "Frozen in it")
