@@ -27,7 +27,7 @@ run: ## Start Pullcord
 
 test: ## Run all tests, on SQLite and on PostgreSQL
 	@$(SETUP) --dev
-	# A file stays in one process: its tests share a running product.
+	@# A file stays in one process: its tests share a running product.
 	@exec $(VENV) -m tests.databases -n $(JOBS) --dist loadfile $(ARGS)
 
 setup: ## Install everything, start nothing
