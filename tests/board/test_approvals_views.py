@@ -73,8 +73,8 @@ def test_the_question_shows_the_call_its_parts_its_reasons_and_its_place(as_bob:
     approval = ask(
         "./squash.sh && git push",
         facts={
-            "cwd": "/work/BIL-1",
-            "paths": {"squash.sh": "/home/build/evil.sh", "src/a.py": "/work/BIL-1/src/a.py"},
+            "cwd": "/srv/agents/BIL-1",
+            "paths": {"squash.sh": "/home/build/evil.sh", "src/a.py": "/srv/agents/BIL-1/src/a.py"},
             "scripts": {"/home/build/evil.sh": "91b0aa" * 10},
         },
         effects=({"argv": ["./squash.sh"]}, {"argv": ["git", "push", "a b"], "network": "x.org"}),
@@ -86,7 +86,7 @@ def test_the_question_shows_the_call_its_parts_its_reasons_and_its_place(as_bob:
         "network x.org",
         "Rewrites shared history.",
         "rule <code>A9</code>",
-        "/work/BIL-1",
+        "/srv/agents/BIL-1",
         "→ /home/build/evil.sh",
         "sha256 91b0aa91b0aa",
         "bubblewrap: no network",
@@ -95,7 +95,7 @@ def test_the_question_shows_the_call_its_parts_its_reasons_and_its_place(as_bob:
     ):
         assert shown in page, shown
     assert page.index("Rewrites") < page.index("Talks to the network")
-    assert "→ /work/BIL-1/src/a.py" not in page
+    assert "→ /srv/agents/BIL-1/src/a.py" not in page
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def _shown(verdict: Verdict) -> dict[str, Any]:
 def context_of(text: str, files: Mapping[str, str], rules: Policy) -> Context:
     """The context that `key=value` words describe."""
     words = dict(word.split("=", 1) for word in text.split() if "=" in word)
-    workspace = Path(words.get("workspace", "/work/wt/card-1"))
+    workspace = Path(words.get("workspace", "/srv/agents/card-1"))
     trusted = (key.removeprefix("mcp.") for key, value in words.items()
                if key.startswith("mcp.") and value == "trusted")  # fmt: skip
     return Context(
