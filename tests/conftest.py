@@ -13,9 +13,12 @@ from board.actions import cards, errands, projects, workers
 from board.actions.claims import claim_next
 from board.models import Card, Membership, Project, Run, User, Worker
 from board.states import ErrandKind, Role
+from tests import audit_guards
 from tests.databases import pytest_collection_modifyitems, valkey
 
 __all__ = ["pytest_collection_modifyitems", "valkey"]
+
+audit_guards.install()
 
 PASSWORD = "a long enough password"
 

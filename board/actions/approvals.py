@@ -9,9 +9,10 @@ from django.db.models import F, Max
 from django.db.models.functions import Now
 
 from board import events
-from board.actions.journal import clean, take_seq
+from board.actions.journal import take_seq
 from board.actions.logs import append_log
 from board.actions.runs import RELEASED, lock_run, make_ready
+from board.actions.texts import clean
 from board.actions.transitions import transition
 from board.errors import AlreadyDecidedError, NotAllowedError, TransitionError, ValidationError
 from board.events import Actor, publish

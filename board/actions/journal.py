@@ -7,6 +7,7 @@ from django.db import connection, transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
+from board.actions.texts import clean
 from board.errors import LeaseLostError, TransitionError
 from board.models import Approval, Run, Step, Usage
 from board.states import HELD, ApprovalStatus, StepKind, StepStatus
@@ -122,16 +123,3 @@ def _book(run_id: int, seq: int, usage: Mapping[str, Any]) -> None:
         cache_write_tokens=F("cache_write_tokens") + usage["cache_write_tokens"],
         cost_microusd=F("cost_microusd") + (usage["cost_microusd"] or 0),
     )
-
-
-def clean(value: Any) -> Any:
-    """Return JSON without what PostgreSQL refuses: NUL characters and lone surrogates."""
-    match value:
-        case str():
-            return value.replace("\x00", "\ufffd").encode("utf-8", "replace").decode("utf-8")
-        case dict():
-            return {clean(name): clean(part) for name, part in value.items()}
-        case list() | tuple():
-            return [clean(part) for part in value]
-        case _:
-            return value

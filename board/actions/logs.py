@@ -7,7 +7,7 @@ from typing import Any
 from django.db import connection, transaction
 
 from board import bus
-from board.actions.journal import clean
+from board.actions.texts import clean
 from board.errors import LeaseLostError
 from board.models import LogItem
 

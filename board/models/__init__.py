@@ -2,6 +2,7 @@
 
 from board.models.accounts import ApiToken, Invitation, OwnerLink, SignInTry, User
 from board.models.approvals import Approval, PolicyVersion
+from board.models.audit import AuditEntry, AuditHead
 from board.models.cards import Card, Comment, Dependency
 from board.models.credentials import Credential
 from board.models.errands import Errand
@@ -13,6 +14,8 @@ from board.models.workers import LeaderLease, Worker
 __all__ = [
     "ApiToken",
     "Approval",
+    "AuditEntry",
+    "AuditHead",
     "Card",
     "Column",
     "Comment",

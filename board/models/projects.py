@@ -14,6 +14,8 @@ class Project(models.Model):
     repository = models.TextField()  # a path or URL, as the person gave it
     target_branch = models.CharField(max_length=200, blank=True)  # "" until the hub is fetched
     setup_command = models.TextField(blank=True)
+    # Names of files in the local repository, such as `.env`, that worktrees get a copy of.
+    secret_files = models.JSONField(default=list, blank=True)
     max_parallel = models.PositiveSmallIntegerField(default=3)  # runs that hold a slot at once
     auto_merge = models.BooleanField(default=False)
     model = models.CharField(max_length=80, blank=True)  # "" is the installation's default

@@ -1,0 +1,122 @@
+"""The audit: entries are added to one chain of hashes, in the transaction of what they record.
+
+Lock order: the head of the chain is the last lock of a transaction, behind cards, runs and the
+project's row (`events.publish`). So `record` is called last, and nothing is written after it; a
+fixture of the tests holds every action to that.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import connection, transaction
+from django.utils import timezone
+
+from board.actions.texts import clean
+from board.events import Actor
+from board.models import AuditEntry, AuditHead, Project, Run
+
+EMPTY = "0" * 64  # the hash before the first entry
+HASHED = (
+    "number", "kind", "actor", "user_id", "project_id", "project", "card", "run_id", "step",
+    "verdict", "rule", "data", "previous",
+)  # fmt: skip
+MAX_VALUE = 2_000  # characters kept of one value; its hash covers all of it
+MAX_DATA = 16_000  # characters of all values together
+
+
+@dataclass(frozen=True)
+class Act:
+    """What is to be recorded. Values of `data` that are long are cut, with the SHA-256 of the whole."""
+
+    kind: str
+    by: Actor
+    project: Project | None = None
+    run: Run | None = None
+    card: str = ""  # KEY-12
+    step: int | None = None
+    verdict: str = ""
+    rule: str = ""
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+def record(*acts: Act) -> None:
+    """Add entries, one for each act, to the end of the chain. The last write of a transaction."""
+    with transaction.atomic():
+        head = AuditHead.objects.select_for_update().get()
+        number, previous = head.number, head.hash
+        entries = []
+        for act in acts:
+            number += 1
+            entry = _entry(act, number, previous)
+            previous = entry.hash
+            entries.append(entry)
+        AuditEntry.objects.bulk_create(entries)
+        AuditHead.objects.filter(pk=head.pk).update(number=number, hash=previous)
+
+
+def _entry(act: Act, number: int, previous: str) -> AuditEntry:
+    run, project = act.run, act.project
+    entry = AuditEntry(
+        number=number,
+        at=timezone.now(),
+        kind=act.kind,
+        actor=clean(act.by.name)[:120],
+        user_id=act.by.user_id,
+        project_id=project.pk if project else None,
+        project=project.key if project else "",
+        card=act.card,
+        run_id=run.pk if run else None,
+        step=act.step,
+        verdict=act.verdict,
+        rule=act.rule,
+        data=canonical(bounded(clean(dict(act.data)))),
+        previous=previous,
+    )
+    entry.hash = hash_of(entry)
+    return entry
+
+
+def hash_of(entry: AuditEntry) -> str:
+    """Return the SHA-256 of all of an entry but its `hash`."""
+    fields = {name: getattr(entry, name) for name in HASHED}
+    return hashlib.sha256(
+        canonical({**fields, "at": entry.at.isoformat(timespec="microseconds")}).encode()
+    ).hexdigest()
+
+
+def canonical(value: Any) -> str:
+    """Return JSON that is the same for equal values: sorted names, no blanks, ASCII."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def bounded(data: dict[str, Any]) -> dict[str, Any]:
+    """Return `data` with long values cut; what was cut is named with its length and SHA-256."""
+    kept: dict[str, Any] = {}
+    left = MAX_DATA
+    for name, value in data.items():
+        text = value if isinstance(value, str) else canonical(value)
+        if len(text) <= min(MAX_VALUE, left):
+            kept[name] = value
+        else:
+            kept[name] = text[: min(MAX_VALUE, max(left, 0))]
+            kept[f"{name}_sha256"] = hashlib.sha256(text.encode()).hexdigest()
+            kept[f"{name}_characters"] = len(text)
+        left -= min(len(text), MAX_VALUE)
+    return kept
+
+
+def guards() -> set[str]:
+    """Return the names of the triggers that the database has on the audit's tables."""
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute(
+                "SELECT tgname FROM pg_trigger WHERE NOT tgisinternal AND tgenabled <> 'D' AND tgname LIKE 'audit\\_%%'"
+            )
+        else:
+            cursor.execute(
+                "SELECT name FROM sqlite_master WHERE type = 'trigger' AND name LIKE 'audit\\_%%' ESCAPE '\\'"
+            )
+        return {row[0] for row in cursor.fetchall()}
