@@ -7,6 +7,7 @@ The whole product in its own processes, and a stand-in for the model that answer
 
 import argparse
 import itertools
+import secrets
 import tempfile
 import time
 from collections.abc import Callable
@@ -20,6 +21,11 @@ from tests.product import Json, Product, make_repository, running_product
 
 FILES = 2_000
 TURNS = 30
+
+
+# A new one each time: ext4 places a folder by its name, and the remains of worktrees that were
+# called the same a minute ago would slow the new ones down.
+KEY = "B" + secrets.token_hex(3).upper()
 
 
 def main() -> None:
@@ -36,7 +42,7 @@ def main() -> None:
         }
         origin = make_repository(folder / "origin.git", files)
         with running_product(folder) as (product, api):
-            product.project("BEN", origin, auto_merge=True)
+            product.project(KEY, origin, auto_merge=True)
             drop_to_first_line(product, api, repeat)
             approve_to_command(product, api, repeat)
             finish_to_next(product, api, repeat)
@@ -48,7 +54,7 @@ def drop_to_first_line(product: Product, api: MessagesApi, repeat: int) -> None:
     api.script("First line", [say("I begin."), report("done", "x")], then=report("done", "x"))
     seconds = []
     for _ in range(repeat):
-        ref = product.card("BEN", "First line")["ref"]
+        ref = product.card(KEY, "First line")["ref"]
         started = time.monotonic()
         product.queue(ref)
         wait(partial(has_words, product, ref))
@@ -81,7 +87,7 @@ def approve_to_command(product: Product, api: MessagesApi, repeat: int) -> None:
                 report("done", "x"),
             ],
         )
-        ref = product.card("BEN", title)["ref"]
+        ref = product.card(KEY, title)["ref"]
         product.queue(ref)
         question = product.wait_for_question()
         started = time.time()
@@ -106,11 +112,11 @@ def finish_to_next(product: Product, api: MessagesApi, repeat: int) -> None:
     api.script("Chain", [report("done", "x")], then=report("done", "x"))
     refs: list[str] = []
     for _ in range(repeat + 1):
-        refs.append(product.card("BEN", "Chain", depends_on=refs[-1:])["ref"])
+        refs.append(product.card(KEY, "Chain", depends_on=refs[-1:])["ref"])
     product.queue(*refs)
     product.wait_for_card(refs[-1], "done", seconds=120)
     events: list[Json] = []
-    while page := product.get(f"/events?project=BEN&after={events[-1]['seq'] if events else 0}"):
+    while page := product.get(f"/events?project={KEY}&after={events[-1]['seq'] if events else 0}"):
         events += page
     done = {event["card"]: at(event["at"]) for event in events if event["kind"] == "CardDone"}
     claimed = {event["card"]: at(event["at"]) for event in events if event["kind"] == "CardClaimed"}
@@ -127,9 +133,14 @@ def overhead_per_turn(product: Product, api: MessagesApi, repeat: int) -> None:
     for number in range(max(repeat // 5, 1)):
         title = f"Overhead {number}"
         api.script(
-            title, [*[call("bash", command="true") for _ in range(TURNS)], report("done", "x")]
+            title,
+            # The same call again and again would be taken for an agent that turns in circles.
+            [
+                *[call("bash", command=f"true {turn}") for turn in range(TURNS)],
+                report("done", "x"),
+            ],
         )
-        ref = product.card("BEN", title)["ref"]
+        ref = product.card(KEY, title)["ref"]
         product.queue(ref)
         product.wait_for_card(ref, "done", "review", "failed", seconds=120)
         run = product.get(f"/cards/{ref}")["runs"][0]["id"]
@@ -145,12 +156,12 @@ def overhead_per_turn(product: Product, api: MessagesApi, repeat: int) -> None:
 
 
 def wait(look: Callable[[], bool]) -> None:
-    """Look every 10 ms until it is true."""
+    """Look every 50 ms until it is true; each look costs the product's web process some time."""
     deadline = time.monotonic() + 60
     while not look():
         if time.monotonic() > deadline:
             raise TimeoutError
-        time.sleep(0.01)
+        time.sleep(0.05)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import pytest
 from asgiref.sync import SyncToAsync
 from django.db import connections
 
+from agents.workspaces.trees import spread
 from board.actions import cards, errands, projects, workers
 from board.actions.claims import claim_next
 from board.models import Card, Membership, Project, Run, User, Worker
@@ -21,6 +22,12 @@ __all__ = ["pytest_collection_modifyitems", "valkey"]
 audit_guards.install()
 
 PASSWORD = "a long enough password"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _spread_the_folders_of_tests(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Keep a test from waiting for the disk because another one deletes many files."""
+    spread(tmp_path_factory.getbasetemp())
 
 
 @pytest.fixture(autouse=True)

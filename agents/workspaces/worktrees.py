@@ -15,8 +15,9 @@ from agents.workspaces.errors import WorkspaceError
 from agents.workspaces.git import CHECKOUT_TIMEOUT_SECONDS, git, is_branch_name, resolve
 from agents.workspaces.hub import create_bare, restore_configuration
 from agents.workspaces.locks import locked
-from agents.workspaces.trees import delete_tree
+from agents.workspaces.trees import delete_tree, spread
 
+_PRIVATE = ".private"
 _RECORD = "worktree.json"
 _BEING_REMOVED = "removing.json"
 
@@ -124,7 +125,7 @@ def find_worktree(root: Path, branch: str) -> Worktree | None:
 
 def recorded(root: Path) -> Iterator[Worktree]:
     """All finished worktrees below `root` whose folders exist."""
-    for private in sorted((root / ".private").glob("*")):
+    for private in sorted((root / _PRIVATE).glob("*")):
         worktree = find_record(root / private.name)
         if worktree is not None and worktree.path.is_dir():
             yield worktree
@@ -150,6 +151,9 @@ def ensure_clone(clone: Path, hub: Path) -> None:
             delete_tree(fresh)
             create_bare(fresh)
             fresh.rename(clone)
+        for folder in (clone.parent, clone.parent / _PRIVATE):
+            folder.mkdir(exist_ok=True)
+            spread(folder)
         restore_configuration(clone)
         alternates = clone / "objects" / "info" / "alternates"
         wanted = f"{hub / 'objects'}\n"
@@ -267,7 +271,7 @@ def _free_branch(clone: Path, root: Path, wanted: str, base_sha: str) -> tuple[s
 
 
 def _private_of(path: Path) -> Path:
-    return path.parent / ".private" / path.name
+    return path.parent / _PRIVATE / path.name
 
 
 def _write_record(worktree: Worktree) -> None:
