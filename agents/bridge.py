@@ -29,8 +29,9 @@ from board.actions import approvals, journal, steering
 from board.models import Approval, Step
 from board.states import ApprovalStatus, StepKind, StepStatus
 
-# Calls after which the working tree may differ.
+# Calls after which the working tree may differ, unless one of these rules allowed them.
 CHANGING = frozenset({"bash", "write_file", "edit_file"})
+READING_RULES = frozenset({"L1", "L6"})
 
 
 class Lease:
@@ -122,15 +123,15 @@ class RunGate:
 
     async def check(self, call: ToolCall) -> Verdict:
         """Judge the call. What people allowed for this run or for ever counts as allowed."""
-        # The commit of the turn before must hold that turn's files and no later ones.
-        await self._saver.settle()
         verdict = await asyncio.to_thread(decide, call, self._context)
         if verdict.tier is Tier.ASK:
             granted = await self._db(approvals.grants_of, self._lease.run_id)
             if granted:
                 context = replace(self._context, grants=grants(granted))
                 verdict = await asyncio.to_thread(decide, call, context)
-        if verdict.tier is not Tier.DENY and call.tool in CHANGING:
+        if verdict.tier is not Tier.DENY and may_change(call, verdict):
+            # The commit of the turn before must hold that turn's files and no later ones.
+            await self._saver.settle()
             self._saver.note_change()
         return verdict
 
@@ -158,6 +159,12 @@ class RunGate:
             active_seconds=self._lease.active_seconds(),
         )
         raise Waiting("approval")
+
+
+def may_change(call: ToolCall, verdict: Verdict) -> bool:
+    """Return whether the working tree may differ after `call`; if in doubt, it may."""
+    only_reads = verdict.tier is Tier.ALLOW and verdict.rule in READING_RULES
+    return call.tool in CHANGING and not only_reads
 
 
 class RunSteering:

@@ -23,7 +23,9 @@ def rule_for(context: Context, text: str) -> str:
         walker.script(script, State(frozenset({folder})))
     except RecursionError as error:
         raise NotUnderstoodError("it is nested too deeply") from error
-    return next((rule for rule in _ORDER if rule in walker.rules), "L1")
+    # A redirection writes, whichever command stands before it.
+    rules = {*walker.rules, *(["L2"] if walker.written else [])}
+    return next((rule for rule in _ORDER if rule in rules), "L1")
 
 
 def is_allowed(context: Context, text: str) -> bool:
