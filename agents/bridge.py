@@ -149,6 +149,7 @@ class RunGate:
             facts=verdict.facts,
             effects=verdict.effects,
             sandbox=self._context.sandbox,
+            record=verdict.record,
         )
         await self._db(
             approvals.request_approval,

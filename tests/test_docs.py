@@ -11,6 +11,7 @@ import pytest
 import yaml
 from django.urls import URLPattern
 
+from agents.harness.policy.examples import check as check_policy
 from agents.harness.policy.load import parse as parse_policy
 from board import __version__, consumers, events, states, urls
 from board.fragments import logs
@@ -194,7 +195,10 @@ def test_every_rule_of_the_policy_is_on_its_page():
 
 def test_the_example_of_a_policy_is_valid():
     (example,) = [code for language, code in blocks(REFERENCE / "policy.md") if language == "yaml"]
-    assert parse_policy(example, name="example")["deny"].writes == ("LICENSE",)
+    assert [str(rule) for rule in parse_policy(example, name="example")["deny"].writes] == [
+        "LICENSE"
+    ]
+    assert check_policy(example) == []
 
 
 # Links, examples, versions.

@@ -29,9 +29,10 @@ from agents.harness.ports import (
     Tier,
     ToolCall,
     ToolOutput,
+    Verdict,
 )
 from agents.harness.tools.registry import Tool, ToolContext
-from agents.harness.transcript import Transcript
+from agents.harness.transcript import Transcript, tool_request
 from agents.harness.unicode import clean
 
 MOST_AT_ONCE = 8  # read-only calls of one turn that run in parallel
@@ -68,7 +69,7 @@ class Dispatcher:
         Raises Waiting("approval") at the first call that a person must answer: the calls before
         it have run, those behind it have not been looked at.
         """
-        together: list[ToolCall] = []  # read-only, allowed, not yet run
+        together: list[_Admitted] = []  # read-only, allowed, not yet run
         for call in turn.open_calls:
             entry = turn.entries.get(call.id)
             tool = self._tools.get(call.tool)
@@ -78,32 +79,34 @@ class Dispatcher:
                 together = []
             if entry is not None:
                 await self._take_up(call, entry)
-            elif await self._is_admitted(call, turn, behind=together):
-                together.append(call)
+            elif verdict := await self._admit(call, turn, behind=together):
+                together.append((call, verdict))
                 if not is_reading:
                     await self._run(together)
                     together = []
         await self._run(together)
 
-    async def _is_admitted(self, call: ToolCall, turn: Turn, *, behind: list[ToolCall]) -> bool:
-        """May this call run now? If not, it has been refused, or Waiting is raised."""
+    async def _admit(
+        self, call: ToolCall, turn: Turn, *, behind: "list[_Admitted]"
+    ) -> Verdict | None:
+        """The verdict if this call may run now; else it has been refused, or Waiting is raised."""
         self._sink.emit(
             "call", call=call.id, tool=call.tool, title=title(call), input=dict(call.input)
         )
         if turn.stop_reason != "tool_use":
             await self._refuse(call, f"Not run: the turn ended with {turn.stop_reason}.")
-            return False
+            return None
         problem = self._problem(call)
         if problem:
             await self._refuse(call, problem)
-            return False
+            return None
         verdict = await self._gate.check(call)
         match verdict.tier:
             case Tier.ALLOW:
-                return True
+                return verdict
             case Tier.DENY:
-                await self._refuse(call, approvals.denied_by_policy(verdict), rule=verdict.rule)
-                return False
+                await self._refuse(call, approvals.denied_by_policy(verdict), verdict=verdict)
+                return None
             case Tier.ASK:
                 await self._run(behind)
                 return await self._gate.ask(call, verdict, seq=None)
@@ -116,11 +119,11 @@ class Dispatcher:
             return f"There is no tool {call.tool!r}. The tools are: {known}."
         return schema_problem(tool, call.input)
 
-    async def _run(self, calls: Sequence[ToolCall]) -> None:
+    async def _run(self, calls: "Sequence[_Admitted]") -> None:
         """Run allowed calls at once: begin each in order, finish each in order."""
         begun = []
-        for call in calls:
-            request = {"id": call.id, "tool": call.tool, "input": dict(call.input)}
+        for call, verdict in calls:
+            request = tool_request(call, verdict)
             begun.append((await self._transcript.begin(EntryKind.TOOL, request), call))
         await self._carry_out(begun)
 
@@ -175,11 +178,11 @@ class Dispatcher:
         await self._transcript.finish(seq, response, status=status)
         self._report(call, response)
 
-    async def _refuse(self, call: ToolCall, text: str, *, rule: str = "") -> None:
+    async def _refuse(self, call: ToolCall, text: str, *, verdict: Verdict | None = None) -> None:
         """Commit a result for a call that does not run."""
-        details = {"refused": True, "rule": rule} if rule else {"refused": True}
+        details: Json = {"refused": True, "rule": verdict.rule} if verdict else {"refused": True}
         response: Json = {"text": text, "is_error": True, "details": details}
-        request = {"id": call.id, "tool": call.tool, "input": call.input}
+        request = tool_request(call, verdict)
         await self._transcript.add(EntryKind.TOOL, request, response=response)
         self._report(call, response)
 
@@ -235,6 +238,9 @@ class Dispatcher:
                 return
         output = ToolOutput(approvals.outcome_unknown(approved, title(approved)), is_error=True)
         await self._finish(entry.seq, call, output, status=EntryStatus.UNKNOWN)
+
+
+_Admitted = tuple[ToolCall, Verdict]
 
 
 def schema_problem(tool: Tool, arguments: object) -> str:

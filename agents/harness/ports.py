@@ -24,7 +24,8 @@ class EntryKind(StrEnum):
 
     START = "start"  # request: {"system": [...], "tools": [...], "prompt": str}; frozen for the run
     MODEL = "model"  # request: {"messages": int}; response: {"content": [...], "stop_reason": str}
-    TOOL = "tool"  # request: {"id", "tool", "input"}; response: {"text", "is_error", "details"}
+    # request: {"id", "tool", "input", "gate": Verdict.record}, "gate" only if it was judged
+    TOOL = "tool"  # response: {"text", "is_error", "details"}
     NOTE = "note"  # request: {"source": str, "text": str}; appended to the history as text
 
 
@@ -194,6 +195,7 @@ class Verdict:
     person, worst first. `facts` is what an approval binds to: {"cwd", "paths": {as_written: real},
     "scripts": {path: sha256}, "sandbox", "policy"}; `digest` is the sha256 of tool, canonical
     input and facts. `effects` shows the resolved argv of each command, for the approval page.
+    `record` is kept with the step, so that the call can be judged again under other rules.
     """
 
     tier: Tier
@@ -202,6 +204,7 @@ class Verdict:
     digest: str
     facts: Mapping[str, Any]
     effects: Sequence[Json] = ()
+    record: Json = field(default_factory=dict)
 
 
 class Gate(Protocol):

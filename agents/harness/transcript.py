@@ -6,7 +6,16 @@ Nothing else in the harness writes to the journal, except the gate when it asks.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from agents.harness.ports import Entry, EntryKind, EntryStatus, Journal, Json, Usage
+from agents.harness.ports import (
+    Entry,
+    EntryKind,
+    EntryStatus,
+    Journal,
+    Json,
+    ToolCall,
+    Usage,
+    Verdict,
+)
 from agents.harness.unicode import clean
 
 
@@ -64,3 +73,11 @@ class Transcript:
             self._entries.append(entry)
         else:  # whoever drives the run has added a note meanwhile
             self._entries = await self._journal.load()
+
+
+def tool_request(call: ToolCall, verdict: Verdict | None) -> Json:
+    """A call as the journal keeps it; with what the gate saw of it, if it came that far."""
+    request: Json = {"id": call.id, "tool": call.tool, "input": dict(call.input)}
+    if verdict is not None and verdict.record:
+        request["gate"] = dict(verdict.record)
+    return request

@@ -1,7 +1,7 @@
 """The cord: a worker asks and lets go of the run; the first person's answer makes it ready again."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import transaction
@@ -43,6 +43,7 @@ class Question:
     facts: Mapping[str, Any]
     effects: Sequence[Mapping[str, Any]]
     sandbox: str
+    record: Mapping[str, Any] = field(default_factory=dict)  # what the gate saw, for the step
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,12 @@ def _pending_step(run: Run, fence: int, question: Question, seq: int | None) -> 
         status=StepStatus.PENDING,
         fence=fence,
         request=clean(
-            {"id": question.call_id, "tool": question.tool, "input": dict(question.input)}
+            {
+                "id": question.call_id,
+                "tool": question.tool,
+                "input": dict(question.input),
+                **({"gate": dict(question.record)} if question.record else {}),
+            }
         ),
     )
 

@@ -13,8 +13,8 @@ from agents.harness.policy.walk import Walker
 _ORDER = ("L2", "L3", "L5", "L7", "L4", "L6")
 
 
-def rule_for(context: Context, text: str) -> str:
-    """The rule that allows the text. Raises Refused, or NotUnderstoodError."""
+def rules_for(context: Context, text: str) -> tuple[str, ...]:
+    """The rules that allow the text, the telling one first. Raises Refused, or NotUnderstoodError."""
     walker = Walker(context, judge)
     script, heads = parse(text)
     agreeing.check(text, heads)
@@ -25,13 +25,16 @@ def rule_for(context: Context, text: str) -> str:
         raise NotUnderstoodError("it is nested too deeply") from error
     # A redirection writes, whichever command stands before it.
     rules = {*walker.rules, *(["L2"] if walker.written else [])}
-    return next((rule for rule in _ORDER if rule in rules), "L1")
+    found = [rule for rule in _ORDER if rule in rules]
+    if "L1" in rules or not found:
+        found.append("L1")
+    return tuple(found)
 
 
 def is_allowed(context: Context, text: str) -> bool:
-    """Whether `rule_for` finds one."""
+    """Whether `rules_for` finds any."""
     try:
-        rule_for(context, text)
+        rules_for(context, text)
     except (NotUnderstoodError, Refused):
         return False
     return True

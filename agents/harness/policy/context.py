@@ -9,6 +9,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
+from agents.harness.policy.profiles import Profile
+from agents.harness.policy.rules import Policy
+
 MOST_BYTES_READ = 1_000_000  # of a script; what is longer is judged by its beginning
 
 
@@ -120,38 +123,12 @@ class Grant:
     scripts: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True)
-class CommandPattern:
-    """A rule of a person: these words, and then nothing or, if `open_end`, anything."""
+@dataclass
+class Noted:
+    """What the reading of one call has come across, for the rules of people: real paths."""
 
-    words: tuple[str, ...]
-    open_end: bool
-
-    def matches(self, argv: tuple[str, ...]) -> bool:
-        """Whether the words of a command are covered."""
-        head = argv[: len(self.words)]
-        return head == self.words and (self.open_end or len(argv) == len(self.words))
-
-    def __str__(self) -> str:
-        return " ".join([*self.words, *(["*"] if self.open_end else [])])
-
-
-@dataclass(frozen=True)
-class TierRules:
-    """One tier of a policy file: patterns for commands, and for paths that are written."""
-
-    commands: tuple[CommandPattern, ...] = ()
-    writes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Policy:
-    """What people have added to the built-in rules; they may tighten everything, but never allow
-    what is denied."""
-
-    allow: TierRules = TierRules()
-    ask: TierRules = TierRules()
-    deny: TierRules = TierRules()
+    changed: set[str] = field(default_factory=set)
+    read: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
@@ -173,8 +150,10 @@ class Context:
     sandbox: str = "none"  # `bubblewrap`, `landlock` or `none`
     exact_commands: frozenset[str] = frozenset()
     grants: tuple[Grant, ...] = ()
-    rules: Policy = Policy()
+    rules: Policy = field(default_factory=Policy)
     policy_version: str = ""
+    profile: Profile = Profile.FULL
     trusted_servers: frozenset[str] = frozenset()
     variables: Mapping[str, str] = field(default_factory=dict)  # that a command may rely on
     files: Files = field(default_factory=RealFiles)
+    noted: Noted | None = field(default=None, compare=False)

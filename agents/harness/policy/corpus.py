@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agents.harness.policy.context import Context, Policy
+from agents.harness.policy.context import Context
 from agents.harness.policy.decide import decide
 from agents.harness.policy.paper_shell import carry_out
+from agents.harness.policy.rules import Policy
 from agents.harness.ports import ToolCall, Verdict
 
 _SANDBOXES = {"on": "bubblewrap", "off": "none"}

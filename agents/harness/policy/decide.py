@@ -6,8 +6,8 @@ The strictest answer wins. The rules and their names: docs/reference/policy.md.
 from collections.abc import Callable
 from dataclasses import replace
 
-from agents.harness.policy import decide_files, decide_mcp, decide_shell
-from agents.harness.policy.context import Context, Remembered
+from agents.harness.policy import decide_files, decide_mcp, decide_shell, people
+from agents.harness.policy.context import Context, Noted, Remembered
 from agents.harness.policy.digest import digest, facts, grant_for
 from agents.harness.policy.findings import Finding
 from agents.harness.policy.opinions import Opinion
@@ -29,15 +29,26 @@ _NETWORK_TOOLS = frozenset({"web_fetch", "web_search"})
 
 def decide(call: ToolCall, context: Context) -> Verdict:
     """What the policy says about `call` as things are at this moment."""
-    context = replace(context, files=Remembered(context.files))
+    context = replace(context, files=Remembered(context.files), noted=Noted())
     opinion = _opinion(call, context)
+    seen = people.seen(call, context, opinion)
+    ruling = people.judge(seen, context.rules, context.profile)
     known = facts(context, paths=opinion.paths, scripts=opinion.scripts)
-    tier, rule = opinion.tier, opinion.rule
-    reasons = tuple(dict.fromkeys(finding.reason for finding in opinion.findings))
+    record = people.as_record(seen, ruling, scripts=known["scripts"], profile=context.profile)
+    tier, rule = ruling.tier, ruling.rule
+    reasons = tuple(dict.fromkeys(finding.reason for finding in ruling.findings))
     if tier is Tier.ASK and grant_for(call, known) in context.grants:
         tier, rule = Tier.ALLOW, "grant"
         reasons = ("A person has allowed this very call before.", *reasons)
-    return Verdict(tier, rule, reasons, digest(call, known), known, tuple(opinion.effects))
+    return Verdict(
+        tier, rule, reasons, digest(call, known), known, tuple(opinion.effects), record=record
+    )
+
+
+def see(call: ToolCall, context: Context) -> people.Seen:
+    """What the built-in rules see of `call`, before any rule of a person."""
+    context = replace(context, files=Remembered(context.files), noted=Noted())
+    return people.seen(call, context, _opinion(call, context))
 
 
 def _opinion(call: ToolCall, context: Context) -> Opinion:

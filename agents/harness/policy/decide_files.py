@@ -1,6 +1,5 @@
 """Judges the calls of the file and search tools, by the real place of their paths."""
 
-import fnmatch
 import json
 import re
 from collections.abc import Iterator
@@ -58,17 +57,14 @@ def judge_writing(call: ToolCall, context: Context) -> Opinion:
     """write_file and edit_file: the place, and the content if it is something that will be run."""
     text = str(call.input.get("path", ""))
     path = files.real(context, text)
-    findings = [*_place(context, path), *_by_people(context, path)]
+    findings = [*_place(context, path)]
     if not findings:
         content = str(call.input.get("content", call.input.get("new", "")))
         findings = list(_content(context, call, path, content))
     if not findings:
         findings = [Finding("L2", "Changes a file in the workspace")]
-    findings.sort(key=lambda finding: "DACPpL".index(finding.rule[0]))
-    tier = strictest(findings)
-    if any(finding.rule == "policy" for finding in findings):
-        tier = max(tier, _tier_of_people(context, path), key=[*Tier].index)
-    return Opinion(tier, findings, paths=[(text, path)])
+    findings.sort(key=lambda finding: "DACL".index(finding.rule[0]))
+    return Opinion(strictest(findings), findings, paths=[(text, path)])
 
 
 def _place(context: Context, path: str) -> Iterator[Finding]:
@@ -87,20 +83,6 @@ def _place(context: Context, path: str) -> Iterator[Finding]:
         if applies:
             yield Finding(rule, f"{reason} ({path})")
             return
-
-
-def _by_people(context: Context, path: str) -> Iterator[Finding]:
-    if _tier_of_people(context, path) is not Tier.ALLOW:
-        yield Finding("policy", "The policy of this installation has a rule for this file")
-
-
-def _tier_of_people(context: Context, path: str) -> Tier:
-    workspace = str(context.workspace)
-    relative = path[len(workspace) + 1 :] if files.is_below(path, workspace) else path
-    for tier, rules in ((Tier.DENY, context.rules.deny), (Tier.ASK, context.rules.ask)):
-        if any(fnmatch.fnmatchcase(relative, pattern) for pattern in rules.writes):
-            return tier
-    return Tier.ALLOW
 
 
 def _content(context: Context, call: ToolCall, path: str, content: str) -> Iterator[Finding]:

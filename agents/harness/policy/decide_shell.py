@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from agents.harness.policy import asks, denies, files
-from agents.harness.policy.allowing import rule_for
+from agents.harness.policy import asks, denies, files, targets
+from agents.harness.policy.allowing import rules_for
 from agents.harness.policy.commands import Command
 from agents.harness.policy.context import Context
 from agents.harness.policy.digest import RECIPES
@@ -31,33 +31,43 @@ def judge(call: ToolCall, context: Context) -> Opinion:
     text = str(call.input.get("command", ""))
     judged = denies.judge(context, text)
     commands = judged.commands
-    tier, findings = _answer(context, text, judged)
+    tier, findings, rules = _answer(context, text, judged)
+    if context.noted is not None:
+        for command in (*commands, *judged.inside):
+            context.noted.changed.update(targets.written(context, command))
+    paths = list(dict.fromkeys(_paths(context, commands)))
     return Opinion(
         tier,
         findings,
-        paths=list(_paths(context, commands)),
+        paths=paths,
         scripts=list(_scripts(context, commands)),
         effects=[_effect(command) for command in commands[:MOST_EFFECTS]],
+        rules=rules,
+        argv=list(dict.fromkeys(_argv(command) for command in (*commands, *judged.inside))),
+        simple=_simple(text),
+        is_check=_is_check(context, text),
     )
 
 
-def _answer(context: Context, text: str, judged: denies.Judged) -> tuple[Tier, list[Finding]]:
-    denied = [*judged.findings, *_by_people(context, judged.commands)]
-    if denied:
-        denied.sort(key=lambda finding: finding.rule)
-        return Tier.DENY, denied
+def _answer(
+    context: Context, text: str, judged: denies.Judged
+) -> tuple[Tier, list[Finding], Sequence[str]]:
+    """The tier, the findings, and the rules that allow the text."""
+    if judged.findings:
+        return Tier.DENY, sorted(judged.findings, key=lambda finding: finding.rule), ()
+    if _is_check(context, text):
+        return Tier.ALLOW, [Finding("L3", "Is a check or the set-up that a person has written")], ()
     try:
-        allowed, refused = _allowed(context, text)
+        rules = rules_for(context, text)
+    except NotUnderstoodError as error:
+        refused = Finding("A9", f"Is not understood: {error}")
     except Denied as found:
-        return Tier.DENY, [Finding(found.rule, found.reason)]
-    asked = _asked_by_people(context, judged.commands)
-    if refused:
-        asked += _reasons(context, judged.commands, refused)
-    if allowed and not asked:
-        if context.sandbox == "bubblewrap":
-            return Tier.ALLOW, [allowed]
-        return Tier.ASK, [Finding("sandbox", "There is no sandbox on this machine")]
-    return Tier.ASK, asked
+        return Tier.DENY, [Finding(found.rule, found.reason)], ()
+    except Refused as found:
+        refused = Finding(found.rule, _sentence(found.reason))
+    else:
+        return Tier.ALLOW, [Finding(rules[0], _ALLOWS[rules[0]])], rules
+    return Tier.ASK, _reasons(context, judged.commands, refused), ()
 
 
 def _reasons(context: Context, commands: Sequence[Command], refused: Finding) -> list[Finding]:
@@ -68,55 +78,23 @@ def _reasons(context: Context, commands: Sequence[Command], refused: Finding) ->
     return asks.by_severity([refused, *found])
 
 
-def _allowed(context: Context, text: str) -> tuple[Finding | None, Finding | None]:
-    """The rule that allows the text, or the one that refuses to."""
-    if text.strip() in {command.strip() for command in context.exact_commands}:
-        return Finding("L3", "Is a check or the set-up that a person has written"), None
-    if _people_allow(context, text):
-        return Finding("policy", "Is allowed by the policy of this installation"), None
-    try:
-        rule = rule_for(context, text)
-        return Finding(rule, _ALLOWS[rule]), None
-    except NotUnderstoodError as error:
-        return None, Finding("A9", f"Is not understood: {error}")
-    except Denied:
-        raise
-    except Refused as refused:
-        return None, Finding(refused.rule, _sentence(refused.reason))
-
-
 def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _people_allow(context: Context, text: str) -> bool:
-    """Whether it is one simple command that a rule of a person covers."""
-    patterns = context.rules.allow.commands
-    if not patterns:
-        return False
+def _is_check(context: Context, text: str) -> bool:
+    return text.strip() in {command.strip() for command in context.exact_commands}
+
+
+def _simple(text: str) -> tuple[str, ...] | None:
+    """The words of a text that is one simple command without patterns."""
     try:
         arguments = read_simple(text)
     except NotUnderstoodError:
-        return False
-    argv = tuple(argument.text for argument in arguments)
-    has_glob = any(argument.glob for argument in arguments)
-    return not has_glob and any(pattern.matches(argv) for pattern in patterns)
-
-
-def _by_people(context: Context, commands: Sequence[Command]) -> Iterator[Finding]:
-    for command in commands:
-        for pattern in context.rules.deny.commands:
-            if pattern.matches(_argv(command)):
-                yield Finding("policy", f"The policy of this installation denies `{pattern}`")
-
-
-def _asked_by_people(context: Context, commands: Sequence[Command]) -> list[Finding]:
-    return [
-        Finding("policy", f"The policy of this installation asks about `{pattern}`")
-        for command in commands
-        for pattern in context.rules.ask.commands
-        if pattern.matches(_argv(command))
-    ]
+        return None
+    if any(argument.glob for argument in arguments):
+        return None
+    return tuple(argument.text for argument in arguments)
 
 
 def _argv(command: Command) -> tuple[str, ...]:

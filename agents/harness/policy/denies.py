@@ -28,10 +28,14 @@ _RULES: tuple[Callable[[Context, Command], Iterator[Finding]], ...] = (
 
 @dataclass(frozen=True)
 class Judged:
-    """What the loose reading found in a text: the commands, and what must be denied."""
+    """What the loose reading found in a text: the commands, and what must be denied.
+
+    `inside` are the commands of scripts that the text runs.
+    """
 
     commands: tuple[Command, ...]
     findings: tuple[Finding, ...]
+    inside: tuple[Command, ...] = ()
 
 
 def judge(context: Context, text: str, *, cwd: str | None = None, scripts: int = 0) -> Judged:
@@ -39,6 +43,7 @@ def judge(context: Context, text: str, *, cwd: str | None = None, scripts: int =
     found = read(context, text, cwd=cwd).commands
     commands = tuple(islice(_within_budget(unwrapped(context, found)), MOST_COMMANDS))
     findings: list[Finding] = []
+    inside: list[Command] = []
     deadline = time.monotonic() + _MOST_SECONDS
     for command in commands:
         if time.monotonic() > deadline:
@@ -48,9 +53,11 @@ def judge(context: Context, text: str, *, cwd: str | None = None, scripts: int =
         findings += broken_rules(context, command)
         findings += _inline_code(context, command)
         if scripts < _MOST_SCRIPTS:
-            findings += _script(context, command, scripts)
+            script = _script(context, command, scripts)
+            findings += script.findings
+            inside += [*script.commands, *script.inside]
     findings += denies_theft.in_the_whole(context, commands)
-    return Judged(commands, tuple(dict.fromkeys(findings)))
+    return Judged(commands, tuple(dict.fromkeys(findings)), tuple(inside[:MOST_COMMANDS]))
 
 
 def broken_rules(context: Context, command: Command) -> Iterator[Finding]:
@@ -123,21 +130,19 @@ def _as_commands(signs: Signs, cwd: str | None) -> Iterator[Command]:
         yield Command([Word(word) for word in ("rm", "-rf", path)], cwd=cwd)
 
 
-def _script(context: Context, command: Command, scripts: int) -> Iterator[Finding]:
+def _script(context: Context, command: Command, scripts: int) -> Judged:
     """Rule C2: a script is judged by its content at this moment."""
     path = script_of(context, command)
-    if path is None:
-        return
-    content = context.files.read(path)
-    if content is None or b"\0" in content:
-        return
+    content = context.files.read(path) if path is not None else None
+    if path is None or content is None or b"\0" in content:
+        return Judged((), ())
     text = content.decode("utf-8", "replace")
     first = text.partition("\n")[0]
     if command.name in SHELLS or command.name in (".", "source") or _is_shell(first, path):
-        yield from judge(context, text, cwd=command.cwd, scripts=scripts + 1).findings
-    else:
-        python = command.name.startswith("python") or "python" in first
-        yield from judge_code(context, text, python=python, cwd=command.cwd, inline=False)
+        return judge(context, text, cwd=command.cwd, scripts=scripts + 1)
+    python = command.name.startswith("python") or "python" in first
+    found = judge_code(context, text, python=python, cwd=command.cwd, inline=False)
+    return Judged((), tuple(found))
 
 
 def _is_shell(first_line: str, path: str) -> bool:

@@ -9,3 +9,5 @@ class Finding:
 
     rule: str
     reason: str
+    origin: str = ""  # whose rule it is, if it is not a built-in one
+    line: int = 0  # where it stands there

@@ -1,109 +1,86 @@
-"""Reads policy files. A file that is not valid stops the start; it is never ignored."""
+"""Reads policies. One that is not valid is refused with the line; it is never ignored."""
 
 import hashlib
-import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
-import yaml
-
-from agents.harness.policy.context import CommandPattern, Policy, TierRules
+from agents.harness.policy.digest import canonical
+from agents.harness.policy.policy_yaml import Problem, read
+from agents.harness.policy.rules import Policy, TierRules
 
 DEFAULT_POLICY = Path(__file__).parents[2] / "defaults" / "policy.yaml"
-FORMAT = 1
-RULES_VERSION = "1"  # of the built-in rules; an approval given under other rules counts no more
-
-_TIERS = ("allow", "ask", "deny")
-_FIELDS = {"allow": ("commands",), "ask": ("commands", "writes"), "deny": ("commands", "writes")}
+RULES_VERSION = "2"  # of the built-in rules; an approval given under other rules counts no more
 
 
 class PolicyError(ValueError):
-    """A policy file is not valid; the message names the file and the place."""
+    """A policy is not valid; the message names it and each place."""
+
+    def __init__(self, name: str, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(f"{name}: {problem}" for problem in self.problems))
+
+
+@dataclass(frozen=True)
+class PolicyText:
+    """One source of rules: its text, and in whose name they stand (`project BIL`)."""
+
+    text: str
+    origin: str = "this installation"
+    name: str = "policy"  # how errors call it
 
 
 @dataclass(frozen=True)
 class LoadedPolicy:
-    """The rules of all files together, and a name for exactly these rules."""
+    """The rules of all sources together, and a name for exactly these rules."""
 
     rules: Policy
     version: str
 
 
 def load_policy(*paths: Path) -> LoadedPolicy:
-    """Read policy files, of the installation first, then of the project, then of the card.
+    """Read policy files; without any, the one that is shipped.
 
     A later file adds to the earlier ones: the strictest rule wins, so none can soften another.
     Raises PolicyError if a file is missing or not valid.
     """
-    tiers: dict[str, TierRules] = {tier: TierRules() for tier in _TIERS}
-    digest = hashlib.sha256(RULES_VERSION.encode())
-    for path in paths or (DEFAULT_POLICY,):
-        try:
-            text = path.read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise PolicyError(f"{path}: cannot be read ({error})") from error
-        digest.update(text.encode())
-        for tier, rules in parse(text, name=str(path)).items():
-            tiers[tier] = TierRules(
-                (*tiers[tier].commands, *rules.commands), (*tiers[tier].writes, *rules.writes)
-            )
-    return LoadedPolicy(Policy(**tiers), digest.hexdigest()[:16])
+    return load_texts([read_file(path) for path in paths or (DEFAULT_POLICY,)])
+
+
+def read_file(path: Path, *, origin: str = "this installation") -> PolicyText:
+    """Raises PolicyError if the file cannot be read."""
+    try:
+        return PolicyText(path.read_text("utf-8"), origin, str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        problem = Problem(0, f"cannot be read ({error})")
+        raise PolicyError(str(path), [problem]) from error
+
+
+def load_texts(texts: Iterable[PolicyText]) -> LoadedPolicy:
+    """The rules of all texts together.
+
+    The version changes with what the rules say, not with comments or their order in the file.
+    Raises PolicyError if one is not valid.
+    """
+    rules = sum((_parsed(text) for text in texts), Policy())
+    said = sorted({(tier, kind, str(rule)) for tier, kind, rule in rules.all()})
+    digest = hashlib.sha256(canonical([RULES_VERSION, said]).encode())
+    return LoadedPolicy(rules, digest.hexdigest()[:16])
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: PolicyText) -> Policy:
+    rules, problems = read(text.text, origin=text.origin)
+    if problems:
+        raise PolicyError(text.name, problems)
+    return rules
 
 
 def parse(text: str, *, name: str) -> dict[str, TierRules]:
-    """The tiers of one policy file; `name` stands in the errors.
+    """The tiers of one policy; `name` stands in the errors.
 
     Raises PolicyError if it is not valid.
     """
-    try:
-        content = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise PolicyError(f"{name}: is not valid YAML: {error}") from error
-    if not isinstance(content, dict):
-        raise PolicyError(f"{name}: must be a mapping with version, allow, ask and deny")
-    _check_keys(content, ("version", *_TIERS), name)
-    if content.get("version") != FORMAT:
-        raise PolicyError(f"{name}: version must be {FORMAT}")
-    return {tier: _tier(content.get(tier) or {}, tier, name) for tier in _TIERS}
-
-
-def _tier(content: Any, tier: str, name: str) -> TierRules:
-    where = f"{name}: {tier}"
-    if not isinstance(content, dict):
-        raise PolicyError(f"{where}: must be a mapping with {' and '.join(_FIELDS[tier])}")
-    _check_keys(content, _FIELDS[tier], where)
-    return TierRules(
-        tuple(_pattern(text, where) for text in _texts(content, "commands", where)),
-        tuple(_texts(content, "writes", where)),
-    )
-
-
-def _check_keys(content: Mapping[Any, Any], known: tuple[str, ...], where: str) -> None:
-    for key in content:
-        if key not in known:
-            raise PolicyError(f"{where}: {key!r} is not known; known are {', '.join(known)}")
-
-
-def _texts(content: Mapping[str, Any], field: str, where: str) -> list[str]:
-    texts = content.get(field) or []
-    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise PolicyError(f"{where}: {field} must be a list of texts (put them in quotes)")
-    if not all(text.strip() for text in texts):
-        raise PolicyError(f"{where}: {field} has an empty text")
-    return texts
-
-
-def _pattern(text: str, where: str) -> CommandPattern:
-    try:
-        words = shlex.split(text)
-    except ValueError as error:
-        raise PolicyError(f"{where}: {text!r} has a quote that is not closed") from error
-    open_end = words[-1:] == ["*"]
-    words = words[:-1] if open_end else words
-    if not words:
-        raise PolicyError(f"{where}: {text!r} would match every command")
-    if any("*" in word for word in words):
-        raise PolicyError(f"{where}: {text!r} has a * that is not its last word")
-    return CommandPattern(tuple(words), open_end)
+    rules = _parsed(PolicyText(text, name=name))
+    return {"allow": rules.allow, "ask": rules.ask, "deny": rules.deny}

@@ -9,18 +9,22 @@ from agents.harness.ports import Json, Tier
 
 @dataclass(frozen=True)
 class Opinion:
-    """A tier, and the findings that led to it, worst first; the first one names the rule."""
+    """What the built-in rules say of a call, and what the rules of people will look at.
+
+    `findings` led to `tier`, worst first. `rules` are all rules that allow a shell text. `argv`
+    are the words of every command that it starts, of scripts too; `simple` are its words if an
+    allowing rule of a person may cover it. `is_check`: a person has written exactly this text.
+    """
 
     tier: Tier
     findings: Sequence[Finding]
     paths: Sequence[tuple[str, str]] = ()  # as written, real
     scripts: Sequence[str] = ()  # real paths of the files that it runs
     effects: Sequence[Json] = ()
-
-    @property
-    def rule(self) -> str:
-        """The rule that decided."""
-        return self.findings[0].rule if self.findings else ""
+    rules: Sequence[str] = ()
+    argv: Sequence[tuple[str, ...]] = ()
+    simple: tuple[str, ...] | None = None
+    is_check: bool = False
 
 
 def strictest(findings: Sequence[Finding]) -> Tier:

@@ -1,6 +1,5 @@
 """Checks the paths of a command that wants to run without a question."""
 
-import fnmatch
 from collections.abc import Sequence
 
 from agents.harness.policy import files
@@ -53,6 +52,8 @@ def check_read(context: Context, argument: str, *, metadata_only: bool = False) 
         return
     argument = argument.removeprefix("@")  # a file of arguments, to some programs
     path = files.real(context, argument)
+    if context.noted is not None and not metadata_only:
+        context.noted.read.add(path)
     is_secret = files.is_secret(path) or files.is_secret(argument)
     if not metadata_only and (is_secret or may_match_secret(argument.rpartition("/")[2])):
         raise Refused("A12", f"Reads a file that may hold secrets ({argument})")
@@ -76,19 +77,14 @@ def check_write(context: Context, argument: str) -> None:
 
 def check_change(context: Context, argument: str) -> None:
     """Raise Refused if a command may not create, change or remove the file an argument names."""
-    check_write(context, argument)
     path = files.real(context, argument)
+    if context.noted is not None:
+        context.noted.changed.add(path)
+    check_write(context, argument)
     if path in (str(context.workspace), str(context.scratch)):
         raise Refused("A3", f"Changes the whole workspace ({argument})")
     if path.casefold() == f"{context.workspace}/.github".casefold():
         raise Refused("A5", f"Changes the folder of protected files ({argument})")
-    relative = path.removeprefix(f"{context.workspace}/")
-    if any(
-        fnmatch.fnmatchcase(relative, pattern)
-        for rules in (context.rules.ask, context.rules.deny)
-        for pattern in rules.writes
-    ):
-        raise Refused("policy", f"The policy of this installation has a rule for {argument}")
     if path.rpartition("/")[2].casefold() in _MANIFESTS:
         raise Refused("A5", f"Changes what a build tool runs ({argument})")
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from agents.harness.policy.context import CommandPattern, Policy, RealFiles, TierRules
+from agents.harness.policy.context import RealFiles
 from agents.harness.policy.digest import grant_for
+from agents.harness.policy.rules import CommandPattern, Policy, TextPattern, TierRules
 from agents.harness.ports import Tier, ToolCall
 
 
@@ -214,7 +215,8 @@ def test_people_can_allow_ask_and_deny_commands(gate):
 def test_people_can_protect_files(gate):
     ours = {
         "rules": Policy(
-            ask=TierRules(writes=("migrations/*",)), deny=TierRules(writes=("LICENSE",))
+            ask=TierRules(writes=(TextPattern("migrations/*"),)),
+            deny=TierRules(writes=(TextPattern("LICENSE"),)),
         )
     }
     assert gate("write_file", ours, path="migrations/0001.py", content="").tier is Tier.ASK
