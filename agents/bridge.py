@@ -25,6 +25,7 @@ from agents.harness.ports import (
 from agents.log_sink import LogSink
 from agents.policies import grants
 from agents.saving import Saver
+from agents.shown import shown
 from board.actions import approvals, journal, steering
 from board.models import Approval, Step
 from board.states import ApprovalStatus, StepKind, StepStatus
@@ -150,6 +151,8 @@ class RunGate:
             effects=verdict.effects,
             sandbox=self._context.sandbox,
             record=verdict.record,
+            shown=await asyncio.to_thread(shown, call, verdict, self._context.files),
+            critical=verdict.critical,
         )
         await self._db(
             approvals.request_approval,
@@ -191,11 +194,12 @@ def _entry(step: Step, question: Approval | None) -> Entry:
     if question is not None and question.status != ApprovalStatus.PENDING:
         answer = Answer(
             decision=Decision(question.status),
-            by=str(question.decided_by or "Pullcord"),
+            by=_names(question),
             comment=question.comment,
             input=_approved_input(step, question),
             digest=question.digest,
             facts=_mapping(question.facts),
+            critical=question.critical,
         )
     return Entry(
         seq=step.seq,
@@ -211,6 +215,13 @@ def _approved_input(step: Step, question: Approval) -> Mapping[str, Any] | None:
     """Return what is to run where it differs from the model's own input: edited now, or before."""
     given = question.edited_input or question.input
     return given if given != step.request.get("input") else None
+
+
+def _names(question: Approval) -> str:
+    """Return who decided; both people where it took two."""
+    last = str(question.decided_by or "Pullcord")
+    first = question.first_by if question.status == ApprovalStatus.APPROVED else None
+    return f"{first} and {last}" if first else last
 
 
 def _mapping(facts: Any) -> Mapping[str, Any]:

@@ -148,6 +148,20 @@ class ApprovalDecided(BoardEvent):
 
 
 @dataclass(frozen=True)
+class FirstApprovalGiven(BoardEvent):
+    """The first of two people approved a critical call; the question stays open for the second."""
+
+    approval_id: int = 0
+
+
+@dataclass(frozen=True)
+class ApprovalLookedAt(BoardEvent):
+    """A person began to look at an open question; the others see it."""
+
+    approval_id: int = 0
+
+
+@dataclass(frozen=True)
 class MergeRequested(BoardEvent):
     """The card waits to be merged."""
 

@@ -23,6 +23,8 @@ CORD_KINDS = frozenset(
     {
         "ApprovalRequested",
         "ApprovalDecided",
+        "ApprovalLookedAt",
+        "FirstApprovalGiven",
         "CardArchived",
         "CardCancelled",
         "CardEdited",
@@ -152,12 +154,16 @@ SENTENCES = {
     "CardDone": "{ref} is done.",
     "CardCommented": "{actor} commented on {ref}.",
     "ApprovalRequested": "{actor} asks about {ref}: {what}",
+    "FirstApprovalGiven": "{actor} approved a question of {ref}; a second person must too.",
+    "ApprovalLookedAt": "{actor} looks at a question of {ref}.",
     "MergeRequested": "{ref} waits to be merged.",
     "MergeRefused": "{ref} could not be merged.",
 }
 DECISIONS = {
     "approved": "{actor} approved a question of {ref}.",
     "denied": "{actor} denied a question of {ref}.",
+    "returned": "{actor} asked the agent something about {ref}.",
+    "expired": "A question of {ref} expired.",
 }
 RUNS = {
     "waiting": "{ref} waits.",

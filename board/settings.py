@@ -175,6 +175,7 @@ CELERY_TASK_ROUTES = {"agents.*": {"queue": "agents"}}
 # `expires` keeps a backlog from piling up while no worker listens.
 CELERY_BEAT_SCHEDULE = {
     "keep_house": {"task": "board.keep_house", "schedule": 10.0, "options": {"expires": 10}},
+    "notices": {"task": "board.deliver_notices", "schedule": 5.0, "options": {"expires": 5}},
     "tidy": {"task": "board.tidy", "schedule": 3600.0, "options": {"expires": 3600}},
 }
 CELERY_BROKER_TRANSPORT_OPTIONS = {
@@ -232,6 +233,16 @@ STATIC_URL = "static/"
 STATIC_ROOT = PAGES_DIR / "static"
 WHITENOISE_MAX_AGE = 0  # seconds
 WHITENOISE_AUTOREFRESH = DEBUG
+
+# Mails about questions of agents, if a server is given; each person asks for them.
+EMAIL_HOST = text("PULLCORD_MAIL_HOST")
+EMAIL_PORT = number("PULLCORD_MAIL_PORT", 587)
+EMAIL_HOST_USER = text("PULLCORD_MAIL_USER")
+EMAIL_HOST_PASSWORD = text("PULLCORD_MAIL_PASSWORD")
+_mail_security = text("PULLCORD_MAIL_SECURITY", "starttls")
+EMAIL_USE_TLS, EMAIL_USE_SSL = _mail_security == "starttls", _mail_security == "tls"
+EMAIL_TIMEOUT = 10  # seconds
+DEFAULT_FROM_EMAIL = text("PULLCORD_MAIL_FROM", "Pullcord <pullcord@localhost>")
 
 USE_TZ = True
 TIME_ZONE = "UTC"

@@ -93,6 +93,7 @@ class ApprovalStatus(StrEnum):
     DENIED = "denied"
     EXPIRED = "expired"
     CANCELLED = "cancelled"
+    RETURNED = "returned"  # a person asked the agent something instead; it may ask again
 
 
 class ApprovalScope(StrEnum):
@@ -164,11 +165,12 @@ RUN_TRANSITIONS: dict[RunStatus, frozenset[RunStatus]] = {
 
 _A = ApprovalStatus
 APPROVAL_TRANSITIONS: dict[ApprovalStatus, frozenset[ApprovalStatus]] = {
-    _A.PENDING: frozenset({_A.APPROVED, _A.DENIED, _A.EXPIRED, _A.CANCELLED}),
+    _A.PENDING: frozenset({_A.APPROVED, _A.DENIED, _A.EXPIRED, _A.CANCELLED, _A.RETURNED}),
     _A.APPROVED: frozenset(),
     _A.DENIED: frozenset(),
     _A.EXPIRED: frozenset(),
     _A.CANCELLED: frozenset(),
+    _A.RETURNED: frozenset(),
 }
 
 _S = StepStatus

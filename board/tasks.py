@@ -4,7 +4,7 @@ import logging
 
 from celery import shared_task
 
-from board.actions import housekeeping
+from board.actions import deliveries, housekeeping
 
 log = logging.getLogger(__name__)
 
@@ -13,6 +13,12 @@ log = logging.getLogger(__name__)
 def keep_house() -> None:
     """Wake runs that are due, and take work away from dead workers."""
     housekeeping.keep_house()
+
+
+@shared_task(name="board.deliver_notices", ignore_result=True)
+def deliver_notices() -> None:
+    """Send mails and webhooks about questions that wait."""
+    deliveries.deliver_notices()
 
 
 @shared_task(name="board.tidy", ignore_result=True)

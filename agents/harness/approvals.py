@@ -13,18 +13,26 @@ def as_approved(call: ToolCall, answer: Answer) -> ToolCall:
 def still_holds(answer: Answer, verdict: Verdict) -> bool:
     """Was exactly this approved? For an edited input: in the same place, by the same rules.
 
-    An edited call has a digest of its own; it may use only scripts that the person was shown.
+    An edited call has a digest of its own; it may use only scripts that the person was shown, and
+    paths that lead where they led. An edit that makes the call critical was asked about as if it
+    were not, so it is asked about anew.
     """
     if answer.digest == verdict.digest:
         return True
-    if answer.input is None:
+    if answer.input is None or (verdict.critical and not answer.critical):
         return False
     same = all(
         answer.facts.get(fact) == verdict.facts.get(fact) for fact in ("cwd", "sandbox", "policy")
     )
     shown = answer.facts.get("scripts", {})
     scripts = verdict.facts.get("scripts", {})
-    return same and all(shown.get(path) == digest for path, digest in scripts.items())
+    led = answer.facts.get("paths", {})
+    paths = verdict.facts.get("paths", {})
+    return (
+        same
+        and all(shown.get(path) == digest for path, digest in scripts.items())
+        and all(led.get(written, real) == real for written, real in paths.items())
+    )
 
 
 def denied_by_policy(verdict: Verdict) -> str:
@@ -38,6 +46,13 @@ def not_approved(answer: Answer) -> str:
     if answer.decision is Decision.DENIED:
         reason = answer.comment.strip() or "no reason given"
         return f"{answer.by} denied this, it was not run: {reason}"
+    if answer.decision is Decision.RETURNED:
+        return (
+            f"Not run yet: {answer.by} wants to know something before deciding.\n\n"
+            f"{answer.comment.strip()}\n\n"
+            "Answer in words, in your next message. If you still need this call, make it again in"
+            " that same message: it will be asked about again, with your answer beside it."
+        )
     if answer.decision is Decision.EXPIRED:
         return "Not run: this needed an approval, and nobody answered before it expired."
     return "Not run: the question for approval was withdrawn."

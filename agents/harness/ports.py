@@ -118,6 +118,7 @@ class Decision(StrEnum):
     DENIED = "denied"
     EXPIRED = "expired"
     CANCELLED = "cancelled"
+    RETURNED = "returned"  # a person asks the agent something; the call may be made again
 
 
 @dataclass(frozen=True)
@@ -134,6 +135,7 @@ class Answer:
     input: Mapping[str, Any] | None
     digest: str  # of the call as it was shown to the person
     facts: Mapping[str, Any]  # what the digest was made of, see Verdict.facts
+    critical: bool = False  # what was asked about; see Verdict.critical
 
 
 @dataclass(frozen=True)
@@ -205,6 +207,7 @@ class Verdict:
     facts: Mapping[str, Any]
     effects: Sequence[Json] = ()
     record: Json = field(default_factory=dict)
+    critical: bool = False  # of a call that is asked about: see policy/critical.py
 
 
 class Gate(Protocol):

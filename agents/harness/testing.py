@@ -93,7 +93,8 @@ class ScriptedGate:
         """Answer the latest question."""
         seq, _, shown = self.asked[-1]
         self._journal.answer(
-            seq, Answer(decision, by, comment, edited, shown.digest, dict(shown.facts))
+            seq,
+            Answer(decision, by, comment, edited, shown.digest, dict(shown.facts), shown.critical),
         )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
@@ -9,14 +10,23 @@ from django.db.models import F, Max
 from django.db.models.functions import Now
 
 from board import events
+from board.actions.approvers import (
+    check_edit,
+    check_may_approve,
+    check_same,
+    needs_another,
+    note_first,
+)
+from board.actions.endings import MAX_COMMENT, end_question, lock_question
 from board.actions.journal import take_seq
 from board.actions.logs import append_log
-from board.actions.runs import RELEASED, lock_run, make_ready
+from board.actions.notices import announce_question
+from board.actions.runs import RELEASED, lock_run
 from board.actions.texts import clean
 from board.actions.transitions import transition
-from board.errors import AlreadyDecidedError, NotAllowedError, TransitionError, ValidationError
+from board.errors import TransitionError
 from board.events import Actor, publish
-from board.models import Approval, Card, PolicyVersion, Run, Step, User
+from board.models import Approval, Card, PolicyVersion, Project, Run, Step, User
 from board.states import (
     ApprovalScope,
     ApprovalStatus,
@@ -26,8 +36,6 @@ from board.states import (
     StepStatus,
     WaitingFor,
 )
-
-MAX_COMMENT = 4_000  # characters of a reason; the agent reads it
 
 
 @dataclass(frozen=True)
@@ -44,6 +52,8 @@ class Question:
     effects: Sequence[Mapping[str, Any]]
     sandbox: str
     record: Mapping[str, Any] = field(default_factory=dict)  # what the gate saw, for the step
+    shown: Mapping[str, Any] = field(default_factory=dict)  # see `Approval.shown`
+    critical: bool = False  # see docs/reference/policy.md
 
 
 @dataclass(frozen=True)
@@ -80,7 +90,11 @@ def request_approval(
             facts=clean(dict(question.facts)),
             effects=clean(list(question.effects)),
             sandbox=question.sandbox,
+            shown=clean(dict(question.shown)),
+            critical=question.critical,
+            expires_at=_expiry(run.project),
         )
+        announce_question(approval)
         transition(
             run,
             RunStatus.WAITING,
@@ -105,6 +119,12 @@ def request_approval(
             by=Actor(run.agent),
         )
     return approval
+
+
+def _expiry(project: Project) -> Any:
+    """Return when a question of this project expires; None: never."""
+    minutes = project.expiry_minutes
+    return None if minutes is None else Now() + timedelta(minutes=minutes)
 
 
 def _pending_step(run: Run, fence: int, question: Question, seq: int | None) -> Step:
@@ -137,49 +157,42 @@ def decide(
     edited_input: Mapping[str, Any] | None = None,
     comment: str = "",
     op_id: str = "",
+    digest: str = "",
 ) -> None:
     """Answer a question. The first answer wins; a later one raises AlreadyDecidedError, which names the first.
 
     `edited_input` replaces the call's input. Scope `always` writes a rule and needs a maintainer.
+    Where the project wants two people for a critical call, the first approval leaves the question
+    open. `digest`, if given, is what the person saw; another one raises TransitionError.
     """
-    if approve and scope == ApprovalScope.ALWAYS and role not in {Role.OWNER, Role.MAINTAINER}:
-        raise NotAllowedError(
-            "Only a maintainer may approve for ever. Approve once, or for this run."
-        )
-    edited = _check_edit(approval, edited_input) if approve and edited_input is not None else None
-    status = ApprovalStatus.APPROVED if approve else ApprovalStatus.DENIED
-    actor = Actor.person(by)
+    edited = check_edit(approval, edited_input) if approve and edited_input is not None else None
+    if digest and digest != approval.digest:
+        raise TransitionError("This question has changed since you saw it. Look again.")
+    words = comment.replace("\x00", "").strip()[:MAX_COMMENT]
     with transaction.atomic():
-        card = Card.objects.select_for_update().get(pk=approval.run.card_id)
-        try:
-            transition(
-                approval,
-                status,
-                scope=scope if approve else "",
-                edited_input=edited,
-                comment=comment.replace("\x00", "").strip()[:MAX_COMMENT],
-                decided_by=by,
-                decided_at=Now(),
-            )
-        except TransitionError as error:
-            raise already_decided(approval) from error
-        if approve and scope == ApprovalScope.ALWAYS:
+        card = lock_question(approval, by=by)
+        if not approve:
+            end_question(approval, ApprovalStatus.DENIED, card, by=by, op_id=op_id, comment=words)
+            return
+        check_may_approve(approval, card, by=by, role=role, scope=scope)
+        if needs_another(approval, card):
+            note_first(approval, by=by, edited=edited, comment=words, op_id=op_id)
+            return
+        if approval.first_by_id is not None:
+            check_same(approval, edited_input)
+            edited, words = approval.edited_input, words or approval.comment
+        if scope == ApprovalScope.ALWAYS:
+            approval.edited_input = edited
             _add_rule(approval, by=by)
-        append_log(approval.run_id, [("answer", {"approval": approval.pk})])
-        _continue(approval.run_id, by=actor)
-        publish(
-            card.project_id,
-            events.ApprovalDecided(
-                card_id=card.pk,
-                run_id=approval.run_id,
-                approval_id=approval.pk,
-                status=status,
-                scope=approval.scope,
-                comment=approval.comment[:300],
-                edited=edited is not None,
-            ),
-            by=actor,
+        end_question(
+            approval,
+            ApprovalStatus.APPROVED,
+            card,
+            by=by,
             op_id=op_id,
+            comment=words,
+            scope=scope,
+            edited_input=edited,
         )
 
 
@@ -206,44 +219,6 @@ def grants_of(run_id: int) -> list[GrantedCall]:
     ]
 
 
-def already_decided(approval: Approval) -> AlreadyDecidedError:
-    """Return the refusal that says who answered first, and how."""
-    now = Approval.objects.select_related("decided_by").get(pk=approval.pk)
-    who = str(now.decided_by) if now.decided_by else "Pullcord"
-    words = {
-        ApprovalStatus.APPROVED: f"{who} approved this before you.",
-        ApprovalStatus.DENIED: f"{who} denied this before you.",
-        ApprovalStatus.EXPIRED: "This question expired.",
-        ApprovalStatus.CANCELLED: "This run was cancelled, and the question with it.",
-    }
-    message = words.get(ApprovalStatus(now.status), "This question has changed. Look again.")
-    return AlreadyDecidedError(message, fields={"status": now.status, "decided_by": who})
-
-
-def _check_edit(approval: Approval, edited: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the edited input if it differs, or raise ValidationError if it is another shape."""
-    before: dict[str, Any] = approval.input
-    after = dict(edited)
-    if after == before:
-        return None
-    unknown = sorted(set(after) - set(before))
-    if unknown:
-        raise ValidationError(
-            f"This call has no input called {unknown[0]}.", fields={"input": "Keep the fields."}
-        )
-    for name, value in before.items():
-        if name not in after:
-            raise ValidationError(f"{name} is missing.", fields={"input": "Keep the fields."})
-        if type(after[name]) is not type(value):
-            raise ValidationError(f"{name} has another type.", fields={"input": "Keep the types."})
-        if isinstance(value, str) and not after[name].strip():
-            raise ValidationError(
-                f"{name} is empty. Deny instead.", fields={"input": "This is empty."}
-            )
-    cleaned: dict[str, Any] = clean(after)
-    return cleaned
-
-
 def _add_rule(approval: Approval, *, by: User) -> None:
     """Write a rule that allows exactly this call in this project from now on."""
     latest = (
@@ -268,15 +243,3 @@ def _add_rule(approval: Approval, *, by: User) -> None:
         author=by,
         note=f"Always allowed while answering question {approval.pk}",
     )
-
-
-def _continue(run_id: int, *, by: Actor) -> None:
-    """Make the run ready when its last question is answered."""
-    run = Run.objects.select_for_update().get(pk=run_id)
-    still_open = Approval.objects.filter(run=run, status=ApprovalStatus.PENDING).exists()
-    if (
-        run.status == RunStatus.WAITING
-        and run.waiting_for == WaitingFor.APPROVAL
-        and not still_open
-    ):
-        make_ready(run, by=by)

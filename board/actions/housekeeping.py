@@ -8,6 +8,8 @@ from django.db.models import Count, F, Q
 from django.db.models.functions import Now
 
 from board.actions.dependencies import count_unmet, lock_cards
+from board.actions.endings import expire_questions
+from board.actions.notices import remind
 from board.actions.reaping import reap_errands
 from board.actions.runs import reap_runs, wake_due_runs
 from board.models import Card
@@ -17,11 +19,13 @@ log = logging.getLogger(__name__)
 
 
 def keep_house() -> int:
-    """Wake runs whose waiting time is over, and take work away from dead workers; return how many leases ended.
+    """Wake what has waited long enough, and take work away from dead workers; return how many leases ended.
 
     Idempotent and cheap: beat fires it, and each worker does it too, in case no message comes through.
     """
     wake_due_runs()
+    expire_questions()
+    remind()
     lost = reap_runs() + reap_errands()
     if lost:
         log.warning("%s leases ran out; the work goes to other workers", lost)

@@ -19,7 +19,9 @@ def load_steps(run_id: int) -> list[tuple[Step, Approval | None]]:
     """Return the steps of a run in order, each with its latest question if it has one."""
     questions: dict[int, Approval] = {}
     for approval in (
-        Approval.objects.select_related("decided_by").filter(run_id=run_id).order_by("id")
+        Approval.objects.select_related("decided_by", "first_by")
+        .filter(run_id=run_id)
+        .order_by("id")
     ):
         questions[approval.step_id] = approval
     return [

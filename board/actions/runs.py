@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.db.models.functions import Now
 
 from board import bus, events, signals
@@ -151,9 +151,16 @@ def finish_run(
         )
         actor = Actor(run.agent)
         publish(card.project_id, events.CardReviewed(card_id=card.pk, run_id=run.pk), by=actor)
-        if card.project.auto_merge:
+        # What a person did not approve, a person looks at before it is merged.
+        if card.project.auto_merge and not refused_calls(run.pk).exists():
             begin_merge(card, by=Actor.PULLCORD, user=None)
     bus.ring(bus.run_group(run_id))
+
+
+def refused_calls(run_id: int) -> QuerySet[Approval]:
+    """Return the calls of a run that people denied, or that expired without an answer, in order."""
+    ends = [ApprovalStatus.DENIED, ApprovalStatus.EXPIRED]
+    return Approval.objects.filter(run_id=run_id, status__in=ends).order_by("pk")
 
 
 def fail_run(

@@ -7,6 +7,7 @@ from board.ansi import visible
 from board.models import Approval, Project
 from board.states import ApprovalStatus
 from board.templatetags.markup import agent_face, icon, plural, since
+from board.unseen import is_unseen
 
 SHOWN = 2  # questions in the banner; the others are one click away
 MAX_LINES, MAX_CHARACTERS = 3, 280  # what a person takes in whole before answering from the banner
@@ -50,7 +51,7 @@ def is_short(question: Approval) -> bool:
         return False
     if len(command) > MAX_CHARACTERS or len(command.splitlines()) > MAX_LINES:
         return False
-    return "<span" not in visible(command)
+    return not any(map(is_unseen, command))
 
 
 @dataclass(frozen=True)

@@ -70,5 +70,7 @@ def _verdict(question: Approval) -> str:
             return "denied it"
         case ApprovalStatus.EXPIRED:
             return "let it expire"
+        case ApprovalStatus.RETURNED:
+            return "asked the agent instead"
         case ApprovalStatus.CANCELLED | ApprovalStatus.PENDING:
             return "ended the run before an answer came"

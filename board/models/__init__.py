@@ -7,6 +7,7 @@ from board.models.cards import Card, Comment, Dependency
 from board.models.credentials import Credential
 from board.models.errands import Errand
 from board.models.events import Event
+from board.models.notices import Notice, Webhook
 from board.models.projects import Column, Label, Membership, Project
 from board.models.runs import LogItem, Run, Step, Usage
 from board.models.workers import LeaderLease, Worker
@@ -28,6 +29,7 @@ __all__ = [
     "LeaderLease",
     "LogItem",
     "Membership",
+    "Notice",
     "OwnerLink",
     "PolicyVersion",
     "Project",
@@ -36,5 +38,6 @@ __all__ = [
     "Step",
     "Usage",
     "User",
+    "Webhook",
     "Worker",
 ]

@@ -34,6 +34,7 @@ class User(AbstractBaseUser):
     is_owner = models.BooleanField(default=False)
     theme = models.CharField(max_length=8, default="", blank=True)  # "", "light" or "dark"
     density = models.CharField(max_length=8, default="", blank=True)  # "" or "compact"
+    mails_questions = models.BooleanField(default=False, db_default=False)  # of agents
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects: ClassVar[UserManager] = UserManager()

@@ -23,6 +23,10 @@ class Approval(models.Model):
     facts = models.JSONField(default=dict)  # what the digest was made of
     effects = models.JSONField(default=list)  # the resolved commands
     sandbox = models.CharField(max_length=12, default="")  # bubblewrap, landlock or none
+    # What the person sees besides: {"scripts": [...], "diff": {...}}, see agents/shown.py.
+    shown = models.JSONField(default=dict, db_default={})
+    # Never remembered; may need two people.
+    critical = models.BooleanField(default=False, db_default=False)
 
     scope = models.CharField(
         max_length=8, choices=[(s, s) for s in ApprovalScope], blank=True, default=""
@@ -36,6 +40,16 @@ class Approval(models.Model):
     decided_at = models.DateTimeField(null=True, blank=True)
     carried_out_at = models.DateTimeField(null=True, blank=True)  # the call was started, once
     expires_at = models.DateTimeField(null=True, blank=True)  # null: never
+    reminded_at = models.DateTimeField(null=True, blank=True)  # when it had waited for too long
+    # The first of two people who must approve; what they approved is in `edited_input` already.
+    first_by = models.ForeignKey(
+        "board.User", on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    first_at = models.DateTimeField(null=True, blank=True)
+    looked_by = models.ForeignKey(  # who is looking at it: soft, and over by itself
+        "board.User", on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    looked_until = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         constraints = [

@@ -18,6 +18,11 @@ class Project(models.Model):
     secret_files = models.JSONField(default=list, blank=True)
     max_parallel = models.PositiveSmallIntegerField(default=3)  # runs that hold a slot at once
     auto_merge = models.BooleanField(default=False)
+    # Two people for critical calls; and who wrote or queued a card may not approve its calls.
+    second_approver = models.BooleanField(default=False, db_default=False)
+    not_own_card = models.BooleanField(default=False, db_default=False)
+    overdue_minutes = models.PositiveIntegerField(default=60, db_default=60)
+    expiry_minutes = models.PositiveIntegerField(null=True, blank=True)  # null: a question waits
     model = models.CharField(max_length=80, blank=True)  # "" is the installation's default
     is_rehearsal = models.BooleanField(default=False)
     state = models.CharField(

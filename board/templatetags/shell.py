@@ -1,7 +1,6 @@
 """Tags of the pages around the board: the drawings of the cord and the large faces."""
 
 import re
-import unicodedata
 
 from django import template
 from django.templatetags.static import static
@@ -9,17 +8,11 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from board.models import User
+from board.unseen import is_unseen
 
 register = template.Library()
 
 USERINFO = re.compile(r"(?<=://)[^/@\s]+(?=@)")  # user:password before the host of a URL
-
-# Controls, formats (direction, joiners, tags), private and unknown characters, unusual spaces and line ends.
-UNSEEN = {"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"}
-# Letters and marks that draw nothing: fillers, variation selectors, the grapheme joiner.
-LOOKS_EMPTY = frozenset(
-    map(chr, [0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0])
-) | frozenset(map(chr, [*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)]))
 
 
 @register.simple_tag
@@ -54,8 +47,6 @@ def exact(text: str) -> SafeString:
 
 
 def _seen(character: str) -> str:
-    if character in " \n\t" or (character.isascii() and character.isprintable()):
-        return escape(character)
-    if unicodedata.category(character) in UNSEEN or character in LOOKS_EMPTY:
+    if is_unseen(character):
         return f'<span class="unseen">&lt;U+{ord(character):04X}&gt;</span>'
     return escape(character)

@@ -138,5 +138,6 @@ def _cut(hunks: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def history_tab(card: Card, attempt: int | None) -> dict[str, Any]:
     """Return what happened to the card, latest first, as sentences."""
-    events = card.events.select_related("user").order_by("-seq")[:EVENTS]
+    told = card.events.exclude(kind="ApprovalLookedAt")  # it only shows others who looks
+    events = told.select_related("user").order_by("-seq")[:EVENTS]
     return {"history": sentences(events)}

@@ -16,6 +16,8 @@ SENTENCES = {
     "CardRestored": ("undo", "brought it back"),
     "CardCancelled": ("x", "cancelled it"),
     "MergeRequested": ("merge", "asked for the merge"),
+    "FirstApprovalGiven": ("cord", "approved it, as the first of two"),
+    "ApprovalLookedAt": ("search", "looked at the question"),
 }
 FIELDS = {
     "no_check": "whether it needs a check",
@@ -121,6 +123,10 @@ def _decided(event: Event, data: dict[str, Any]) -> Sentence:
             text = f"{'edited and ' if data.get('edited') else ''}approved it{scope}"
         case ApprovalStatus.DENIED:
             text = "denied it"
+        case ApprovalStatus.RETURNED:
+            text = "asked the agent about it"
+        case ApprovalStatus.EXPIRED:
+            text = "let the question expire"
         case _:
             text = "closed the question without an answer"
     return Sentence(event, "cord", text, more=str(data.get("comment", "")))

@@ -126,6 +126,8 @@ class Question:
                 return "denied this"
             case ApprovalStatus.EXPIRED:
                 return "let this expire"
+            case ApprovalStatus.RETURNED:
+                return "asked the agent instead of answering"
             case ApprovalStatus.CANCELLED:
                 return "withdrew this, because the run was cancelled"
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from agents.harness.policy import decide_files, decide_mcp, decide_shell, people
 from agents.harness.policy.context import Context, Noted, Remembered
+from agents.harness.policy.critical import is_critical
 from agents.harness.policy.digest import digest, facts, grant_for
 from agents.harness.policy.findings import Finding
 from agents.harness.policy.opinions import Opinion
@@ -37,11 +38,20 @@ def decide(call: ToolCall, context: Context) -> Verdict:
     record = people.as_record(seen, ruling, scripts=known["scripts"], profile=context.profile)
     tier, rule = ruling.tier, ruling.rule
     reasons = tuple(dict.fromkeys(finding.reason for finding in ruling.findings))
-    if tier is Tier.ASK and grant_for(call, known) in context.grants:
+    rules = [finding.rule for finding in (*opinion.findings, *ruling.findings)]
+    critical = tier is Tier.ASK and is_critical(rules, opinion.effects)
+    if tier is Tier.ASK and not critical and grant_for(call, known) in context.grants:
         tier, rule = Tier.ALLOW, "grant"
         reasons = ("A person has allowed this very call before.", *reasons)
     return Verdict(
-        tier, rule, reasons, digest(call, known), known, tuple(opinion.effects), record=record
+        tier,
+        rule,
+        reasons,
+        digest(call, known),
+        known,
+        tuple(opinion.effects),
+        record=record,
+        critical=critical,
     )
 
 

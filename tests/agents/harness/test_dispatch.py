@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -155,6 +156,12 @@ async def test_an_edit_that_the_tool_does_not_take_is_not_run(rig: Rig) -> None:
             "Not run: this needed an approval, and nobody answered before it expired.",
         ),
         (Decision.CANCELLED, "Not run: the question for approval was withdrawn."),
+        (
+            Decision.RETURNED,
+            "Not run yet: Bob wants to know something before deciding.\n\nToo risky.\n\n"
+            "Answer in words, in your next message. If you still need this call, make it again in"
+            " that same message: it will be asked about again, with your answer beside it.",
+        ),
     ],
 )
 async def test_the_model_is_told_what_was_decided(rig: Rig, decision: Decision, told: str) -> None:
@@ -191,12 +198,20 @@ async def test_a_call_that_changed_since_it_was_approved_is_asked_again(rig: Rig
         ({"cwd": "/elsewhere"}, False),
         ({"sandbox": "none"}, False),
         ({"policy": "2"}, False),
+        ({"paths": {"a": "/w/a", "b": "/w/b"}}, True),
+        ({"paths": {"a": "/elsewhere"}}, False),
     ],
 )
 async def test_an_edited_call_may_only_use_what_the_person_was_shown(
     rig: Rig, *, changed: dict[str, Any], holds: bool
 ) -> None:
-    shown = {"cwd": "/w", "sandbox": "bubblewrap", "policy": "1", "scripts": {"a.sh": "1"}}
+    shown = {
+        "cwd": "/w",
+        "sandbox": "bubblewrap",
+        "policy": "1",
+        "scripts": {"a.sh": "1"},
+        "paths": {"a": "/w/a"},
+    }
     judge(rig, {"act": Tier.ASK}, **shown)
     await suspended(rig, ("act", {"x": "a"}))
     rig.gate.answer(Decision.APPROVED, edited={"x": "b"})
@@ -207,6 +222,29 @@ async def test_an_edited_call_may_only_use_what_the_person_was_shown(
         with pytest.raises(Waiting):
             await rig.run()
     assert rig.calls.of("act") == ([{"x": "b"}] if holds else [])
+
+
+@pytest.mark.parametrize("was_critical", [True, False])
+async def test_an_edit_that_makes_a_call_critical_is_asked_about_as_such(
+    rig: Rig, *, was_critical: bool
+) -> None:
+    facts: dict[str, Any] = {"cwd": "/w", "sandbox": "none", "policy": "1", "scripts": {}}
+
+    def decide(call: ToolCall) -> Verdict:
+        found = verdict(Tier.ASK if call.tool == "act" else Tier.ALLOW, call, **facts)
+        return replace(found, critical=was_critical or call.input.get("x") == "b")
+
+    rig.gate = _with_judge(rig, decide)
+    await suspended(rig, ("act", {"x": "a"}))
+    rig.gate.answer(Decision.APPROVED, edited={"x": "b"})
+    if was_critical:
+        await rig.run(DONE)
+        assert rig.calls.of("act") == [{"x": "b"}]
+        return
+    with pytest.raises(Waiting):
+        await rig.run()
+    assert rig.calls.of("act") == []
+    assert rig.gate.asked[-1][2].critical
 
 
 async def test_an_approval_does_not_overrule_a_denial_by_the_policy(rig: Rig) -> None:

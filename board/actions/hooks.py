@@ -1,0 +1,52 @@
+"""A project's webhook: where its questions are announced, and the secret that signs what is sent."""
+
+import hashlib
+import hmac
+import secrets
+
+from django.conf import settings
+from django.db import transaction
+
+from board import events, webhooks
+from board.errors import ValidationError
+from board.events import Actor, publish
+from board.models import Project, User, Webhook
+
+
+def secret_of(hook: Webhook) -> str:
+    """Return the secret that signs this webhook's messages. It is stored nowhere."""
+    key = b"pullcord.webhooks:" + settings.SECRET_KEY.encode()
+    return "whsec_" + hmac.new(key, hook.nonce.encode(), hashlib.sha256).hexdigest()
+
+
+def set_webhook(project: Project, *, by: User, url: str, allows_private: bool) -> Webhook:
+    """Store where the project's questions are announced; another address gets another secret.
+
+    Raises ValidationError for an address that cannot be used. Only an owner of the installation
+    changes `allows_private`; from anybody else it keeps its value for the same address.
+    """
+    address = url.strip()
+    with transaction.atomic():
+        before = Webhook.objects.select_for_update().filter(project=project).first()
+        is_same = before is not None and before.url == address
+        private = (
+            allows_private if by.is_owner else bool(is_same and before and before.allows_private)
+        )
+        try:
+            webhooks.resolve(address, allows_private=private)
+        except webhooks.WebhookError as error:
+            raise ValidationError(str(error), fields={"url": str(error)}) from error
+        nonce = before.nonce if is_same and before else secrets.token_hex(16)
+        hook, _ = Webhook.objects.update_or_create(
+            project=project,
+            defaults={"url": address, "allows_private": private, "set_by": by, "nonce": nonce},
+        )
+        publish(project.pk, events.ProjectChanged(what="webhook"), by=Actor.person(by))
+    return hook
+
+
+def remove_webhook(project: Project, *, by: User) -> None:
+    """Announce the project's questions nowhere any more."""
+    with transaction.atomic():
+        Webhook.objects.filter(project=project).delete()
+        publish(project.pk, events.ProjectChanged(what="webhook"), by=Actor.person(by))
