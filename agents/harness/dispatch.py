@@ -11,11 +11,10 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import best_match
-
 from agents.harness import approvals
+from agents.harness.calls import schema_problem, title
 from agents.harness.errors import ToolError, Waiting
+from agents.harness.hidden import LOST, HiddenInputs
 from agents.harness.history import Turn
 from agents.harness.ports import (
     Answer,
@@ -31,14 +30,12 @@ from agents.harness.ports import (
     ToolOutput,
     Verdict,
 )
+from agents.harness.redaction import Redactor
 from agents.harness.tools.registry import Tool, ToolContext
 from agents.harness.transcript import Transcript, tool_request
 from agents.harness.unicode import clean
 
 MOST_AT_ONCE = 8  # read-only calls of one turn that run in parallel
-TITLE_LENGTH = 120
-# The inputs that say what a call is about, most telling first.
-TELLING = ("command", "path", "pattern", "summary")
 
 logger = logging.getLogger(__name__)
 
@@ -55,6 +52,7 @@ class Dispatcher:
         tools: Mapping[str, Tool],
         context: ToolContext,
         threads: Executor | None = None,
+        hidden: HiddenInputs | None = None,
     ) -> None:
         self._transcript = transcript
         self._gate = gate
@@ -62,6 +60,7 @@ class Dispatcher:
         self._tools = tools
         self._context = context
         self._threads = threads
+        self._hidden = hidden or HiddenInputs(Redactor())
 
     async def settle(self, turn: Turn) -> None:
         """Give every open call of `turn` its result.
@@ -77,7 +76,9 @@ class Dispatcher:
             if not is_reading or len(together) == MOST_AT_ONCE:
                 await self._run(together)
                 together = []
-            if entry is not None:
+            if call.id in turn.hidden and not self._hidden.is_known(call.id):
+                await self._give_up(call, entry)
+            elif entry is not None:
                 await self._take_up(call, entry)
             elif verdict := await self._admit(call, turn, behind=together):
                 together.append((call, verdict))
@@ -96,16 +97,20 @@ class Dispatcher:
         if turn.stop_reason != "tool_use":
             await self._refuse(call, f"Not run: the turn ended with {turn.stop_reason}.")
             return None
-        problem = self._problem(call)
+        real = self._hidden.real(call)
+        problem = self._problem(real)
         if problem:
             await self._refuse(call, problem)
             return None
-        verdict = await self._gate.check(call)
+        verdict = await self._gate.check(real)
         match verdict.tier:
             case Tier.ALLOW:
                 return verdict
             case Tier.DENY:
                 await self._refuse(call, approvals.denied_by_policy(verdict), verdict=verdict)
+                return None
+            case Tier.ASK if self._hidden.is_known(call.id):
+                await self._refuse(call, self._hidden.cannot_wait(call), verdict=verdict)
                 return None
             case Tier.ASK:
                 await self._run(behind)
@@ -117,7 +122,7 @@ class Dispatcher:
         if tool is None:
             known = ", ".join(sorted(self._tools))
             return f"There is no tool {call.tool!r}. The tools are: {known}."
-        return schema_problem(tool, call.input)
+        return schema_problem(tool, call.input) or self._hidden.problem(call)
 
     async def _run(self, calls: "Sequence[_Admitted]") -> None:
         """Run allowed calls at once: begin each in order, finish each in order."""
@@ -141,6 +146,7 @@ class Dispatcher:
 
     async def _call_tool(self, call: ToolCall) -> ToolOutput:
         """Run one tool in a thread; a ToolError is its output."""
+        call = self._hidden.real(call)
         tool = self._tools[call.tool]
         context = replace(
             self._context,
@@ -204,6 +210,16 @@ class Dispatcher:
         else:
             await self._finish(entry.seq, call, _refused_output(approvals.not_approved(answer)))
 
+    async def _give_up(self, call: ToolCall, entry: Entry | None) -> None:
+        """End a call whose real input was lost with the worker that held the run."""
+        if entry is None:
+            await self._refuse(call, LOST)
+        elif entry.status is EntryStatus.STARTED:
+            output = ToolOutput(approvals.outcome_unknown(call, title(call)), is_error=True)
+            await self._finish(entry.seq, call, output, status=EntryStatus.UNKNOWN)
+        else:
+            await self._finish(entry.seq, call, _refused_output(LOST))
+
     async def _take_up_approved(self, call: ToolCall, entry: Entry, answer: Answer) -> None:
         approved = approvals.as_approved(call, answer)
         problem = self._problem(approved)
@@ -241,31 +257,6 @@ class Dispatcher:
 
 
 _Admitted = tuple[ToolCall, Verdict]
-
-
-def schema_problem(tool: Tool, arguments: object) -> str:
-    """Say what is wrong with an input so that the model can mend it; empty if nothing is."""
-    error = best_match(Draft202012Validator(tool.schema).iter_errors(arguments))
-    if error is None:
-        return ""
-    where = "".join(f"[{part!r}]" for part in error.absolute_path)
-    fields = ", ".join(
-        name if name in tool.schema.get("required", ()) else f"{name} (optional)"
-        for name in tool.schema.get("properties", {})
-    )
-    message = shorten(error.message, 500)
-    return f"The input of {tool.name} is not valid: input{where}: {message}. Its fields: {fields}."
-
-
-def title(call: ToolCall) -> str:
-    """The call in a few words, for the log."""
-    value = next((str(call.input[key]) for key in TELLING if call.input.get(key)), "")
-    return shorten(" ".join(value.split()), TITLE_LENGTH)
-
-
-def shorten(line: str, length: int) -> str:
-    """Cut a text to at most `length` characters."""
-    return line if len(line) <= length else f"{line[: length - 3]}..."
 
 
 def _refused_output(text: str, *, rule: str = "") -> ToolOutput:

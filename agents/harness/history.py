@@ -44,6 +44,7 @@ class Turn:
     entries: Mapping[str, Entry]  # the tool entries of this turn, by tool_use id
     notes: Sequence[Note]
     lost_calls: bool = False  # a call was cut off and is not part of `content`
+    hidden: frozenset[str] = frozenset()  # calls whose input held a secret, see `hidden.py`
 
     @cached_property
     def calls(self) -> list[ToolCall]:
@@ -217,7 +218,9 @@ def _turn(entry: Entry, calls: dict[str, Entry], notes: list[Note]) -> Turn:
     response = entry.response or {}
     reason = str(response["stop_reason"])
     is_cut = reason in CUT_SHORT and has_call(response["content"])
-    return Turn(entry.seq, reason, _sendable(response["content"], reason), calls, notes, is_cut)
+    content = _sendable(response["content"], reason)
+    hidden = frozenset(response.get("hidden", ()))
+    return Turn(entry.seq, reason, content, calls, notes, is_cut, hidden)
 
 
 def _sendable(content: Sequence[Json], stop_reason: str) -> list[Json]:

@@ -9,11 +9,12 @@ is decided from the journal. So a run can stop at any point, wait for days, and 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 from agents.harness import history, prompts, reminders
 from agents.harness.dispatch import Dispatcher
 from agents.harness.errors import FailureKind, FatalError, TransientError
+from agents.harness.hidden import HiddenInputs
 from agents.harness.history import Conversation
 from agents.harness.limits import RepetitionWatch
 from agents.harness.ports import (
@@ -29,6 +30,8 @@ from agents.harness.ports import (
     Sink,
     Steering,
 )
+from agents.harness.redacted_sink import RedactedSink
+from agents.harness.redaction import Redactor
 from agents.harness.retries import INTERRUPTED, RetryPolicy, failure_kind, wait_seconds
 from agents.harness.tools.registry import Tool, ToolContext, definitions, seen_in
 from agents.harness.transcript import Transcript
@@ -55,6 +58,7 @@ class Ports:
     threads: Executor | None = None  # where tools run; None is the event loop's own small pool
     # Called with the seq of the model entry when all calls of a turn have results.
     after_turn: Callable[[int], Awaitable[None]] = _nothing
+    redactor: Redactor = field(default_factory=Redactor)  # the secrets of this run
 
 
 @dataclass(frozen=True)
@@ -86,12 +90,14 @@ class _Run:
     """One stretch of a run: from being taken up to the report, or to being put aside."""
 
     def __init__(self, ports: Ports, config: RunConfig, transcript: Transcript) -> None:
+        ports = replace(ports, sink=RedactedSink.around(ports.sink, ports.redactor))
         self._ports = ports
         self._config = config
         self._transcript = transcript
         self._read: Conversation | None = None
         self._watch = RepetitionWatch()
         self._waited = 0  # waits in place since the model last answered
+        self._hidden = HiddenInputs(ports.redactor)
         self._dispatcher = Dispatcher(
             transcript,
             gate=ports.gate,
@@ -99,12 +105,13 @@ class _Run:
             tools=ports.tools,
             context=ports.context,
             threads=ports.threads,
+            hidden=self._hidden,
         )
 
     @classmethod
     async def open(cls, ports: Ports, config: RunConfig) -> "_Run":
         """Read the journal, or start it; close a model call that was lost with its worker."""
-        transcript = await Transcript.open(ports.journal)
+        transcript = await Transcript.open(ports.journal, ports.redactor)
         if not transcript.entries:
             start = {
                 "system": list(config.system),
@@ -205,7 +212,7 @@ class _Run:
             if block["type"] == "tool_use"
         )
         response: Json = {
-            "content": history.normalize(reply.content, used_ids=used),
+            **self._hidden.take(history.normalize(reply.content, used_ids=used)),
             "stop_reason": reply.stop_reason,
         }
         if (

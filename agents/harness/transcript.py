@@ -1,10 +1,12 @@
 """The journal of a run with its copy in memory, so that a turn costs no read.
 
-Nothing else in the harness writes to the journal, except the gate when it asks.
+Nothing else in the harness writes to the journal, except the gate when it asks. What is written
+holds no secrets: they are taken out here, so neither the journal nor the model gets them.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from agents.harness.ports import (
     Entry,
@@ -16,20 +18,22 @@ from agents.harness.ports import (
     Usage,
     Verdict,
 )
+from agents.harness.redaction import Redactor
 from agents.harness.unicode import clean
 
 
 class Transcript:
     """Every write is committed by the journal first, then seen in `entries`."""
 
-    def __init__(self, journal: Journal, entries: list[Entry]) -> None:
+    def __init__(self, journal: Journal, entries: list[Entry], redactor: Redactor) -> None:
         self._journal = journal
         self._entries = entries
+        self._redactor = redactor
 
     @classmethod
-    async def open(cls, journal: Journal) -> "Transcript":
+    async def open(cls, journal: Journal, redactor: Redactor | None = None) -> "Transcript":
         """Read what the run has done so far."""
-        return cls(journal, await journal.load())
+        return cls(journal, await journal.load(), redactor or Redactor())
 
     @property
     def entries(self) -> Sequence[Entry]:
@@ -38,14 +42,14 @@ class Transcript:
 
     async def begin(self, kind: EntryKind, request: Json) -> int:
         """Commit an entry before it acts; see `Journal.begin`."""
-        request = clean(request)
+        request = self._clean(request)
         seq = await self._journal.begin(kind, request)
         await self._append(Entry(seq, kind, EntryStatus.STARTED, request))
         return seq
 
     async def add(self, kind: EntryKind, request: Json, *, response: Json | None = None) -> None:
         """Commit an entry that is done at once; see `Journal.add`."""
-        request, response = clean(request), clean(response)
+        request, response = self._clean(request), self._clean(response)
         seq = await self._journal.add(kind, request, response=response)
         await self._append(Entry(seq, kind, EntryStatus.DONE, request, response))
 
@@ -64,9 +68,12 @@ class Transcript:
         model: str = "",
     ) -> None:
         """Commit the outcome of an entry; see `Journal.finish`."""
-        response = clean(response)
+        response = self._clean(response)
         await self._journal.finish(seq, response, status=status, usage=usage, model=model)
         self._entries[seq - 1] = replace(self._entries[seq - 1], status=status, response=response)
+
+    def _clean(self, value: Any) -> Any:
+        return self._redactor.json(clean(value))
 
     async def _append(self, entry: Entry) -> None:
         if entry.seq == len(self._entries) + 1:

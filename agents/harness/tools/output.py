@@ -16,6 +16,7 @@ def bounded(context: ToolContext, text: str, *, spool: str | None = None) -> str
 
     `spool` is a file in `context.outputs` that holds all of it already.
     """
+    text = context.redact(text)
     if len(text) <= OUTPUT_CHARACTERS:
         return text
     if spool is None:

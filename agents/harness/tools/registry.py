@@ -28,6 +28,7 @@ class ToolContext:
     report: Json | None = None
     seen: dict[str, str] = field(default_factory=dict)
     default_timeout_seconds: float = 120
+    redact: Callable[[str], str] = lambda text: text  # what becomes a file of `outputs`
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from agents.harness.errors import ToolError
 from agents.harness.journals import MemoryJournal
 from agents.harness.loop import Ports, RunConfig, run_agent
 from agents.harness.ports import Gate, Json, Model, Outcome, ToolOutput
+from agents.harness.redaction import Redactor
 from agents.harness.retries import RetryPolicy
 from agents.harness.testing import (
     ListSink,
@@ -69,6 +70,7 @@ class Rig:
     calls: Calls = field(default_factory=Calls)
     config: RunConfig = field(default_factory=lambda: RunConfig("The task", retry=AT_ONCE))
     turns: list[int] = field(default_factory=list)
+    redactor: Redactor = field(default_factory=Redactor)
     gate: ScriptedGate = field(init=False)
     tools: dict[str, Tool] = field(init=False)
     context: ToolContext = field(init=False)
@@ -106,6 +108,7 @@ class Rig:
             context=self.context,
             threads=self.threads,
             after_turn=self._after_turn,
+            redactor=self.redactor,
         )
         return await run_agent(ports, replace(self.config, **config))
 

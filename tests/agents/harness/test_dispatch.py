@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agents.harness import dispatch
+from agents.harness.calls import TITLE_LENGTH, title
 from agents.harness.errors import Waiting
 from agents.harness.journals import MemoryJournal
 from agents.harness.ports import (
@@ -404,5 +404,5 @@ async def test_the_log_shows_each_call_once_with_its_output_and_its_end(rig: Rig
 
 def test_a_title_is_one_short_line() -> None:
     call = ToolCall("1", "bash", {"command": "a\n" * 200})
-    assert dispatch.title(call).startswith("a a a")
-    assert len(dispatch.title(call)) == dispatch.TITLE_LENGTH
+    assert title(call).startswith("a a a")
+    assert len(title(call)) == TITLE_LENGTH
