@@ -143,7 +143,7 @@ class _Renderer:
                 "</summary>",
                 _edit(given) if tool == "edit_file" else "",
                 _shown_command(command),
-                '<div class="term"><code class="term__body" tabindex="0" role="region"'
+                '<div class="term"><code class="term__body" tabindex="0" role="group"'
                 ' aria-label="Output">',
                 place(f"{key}-out"),
                 place(f"{key}-tail"),
@@ -227,7 +227,7 @@ class _Renderer:
         badge = "" if passed else f'<span class="badge badge--bad">{_exit(data)}</span>'
         output = plain(str(data.get("output") or "")[-MAX_RESULT:])
         body = (
-            f'<code class="term__body" tabindex="0" role="region" aria-label="Output">{output}</code>'
+            f'<code class="term__body" tabindex="0" role="group" aria-label="Output">{output}</code>'
             if output
             else ""
         )

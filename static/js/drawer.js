@@ -25,8 +25,22 @@ async function read(url) {
   }
 }
 
+// A board without an open card does not wait for the styles of logs and diffs; the first card brings them.
+let styled = null;
+
+function styles() {
+  styled ??= Promise.all(slot.dataset.styles.split(" ").map((href) => new Promise((done) => {
+    if (document.querySelector(`link[href="${href}"]`)) { done(); return; }
+    const link = Object.assign(document.createElement("link"), { rel: "stylesheet", href });
+    link.addEventListener("load", done);
+    link.addEventListener("error", done); // plain, but readable
+    document.head.append(link);
+  })));
+  return styled;
+}
+
 export async function openDrawer(url, { push = true } = {}) {
-  const html = await read(url);
+  const [html] = await Promise.all([read(url), styles()]);
   if (html === null) return;
   slot.innerHTML = html;
   if (push) history.pushState({ drawer: url }, "", url);

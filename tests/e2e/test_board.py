@@ -1,13 +1,13 @@
 """The board in a real browser: cards are made, dragged, refused and moved by keys alone."""
 
-import json
 import re
 import time
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, expect
 
+from tests.e2e.browser import Tabs, is_live, sessions
 from tests.product import Product
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
@@ -16,20 +16,8 @@ PATIENCE = 15.0  # seconds for the browser of a busy machine
 
 # A session of Alice's, and one board for each test, so that no test waits for another.
 WORLD = """
-import json
-from importlib import import_module
-from django.conf import settings
-from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 from board.actions import cards, projects
 from board.models import Membership, Project, User
-
-def sign_in(user):
-    session = import_module(settings.SESSION_ENGINE).SessionStore()
-    session[SESSION_KEY] = str(user.pk)
-    session[BACKEND_SESSION_KEY] = settings.AUTHENTICATION_BACKENDS[0]
-    session[HASH_SESSION_KEY] = user.get_session_auth_hash()
-    session.create()
-    return session.session_key
 
 alice = User.objects.get(email="alice@example.org")
 vera = User.objects.create_user(email="vera@example.org", password="a long enough one", name="Vera")
@@ -50,65 +38,24 @@ def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
 
 
 @pytest.fixture(scope="module")
-def sessions(product: Product) -> dict[str, str]:
-    people: dict[str, str] = json.loads(product.manage("shell", "--no-imports", "-c", WORLD))
-    return people
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path="/usr/bin/chromium",
-            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
-        )
-        yield browser
-        browser.close()
+def people(product: Product) -> dict[str, str]:
+    return sessions(product, WORLD)
 
 
 @pytest.fixture
-def open_page(
-    product: Product, sessions: dict[str, str], chromium: Browser
-) -> Iterator["OpenPage"]:
-    opener = OpenPage(product, sessions, chromium)
+def open_page(product: Product, people: dict[str, str], chromium: Browser) -> Iterator["OpenPage"]:
+    opener = OpenPage(product, chromium, people)
     yield opener
     opener.close()
 
 
-class OpenPage:
-    """Opens pages, and fails the test that leaves an error in a console."""
-
-    def __init__(self, product: Product, sessions: dict[str, str], chromium: Browser) -> None:
-        self._product, self._sessions, self._browser = product, sessions, chromium
-        self._problems: list[str] = []
-        self._pages: list[Page] = []
+class OpenPage(Tabs):
+    """Opens boards, wide enough for all lanes, and waits until they are live."""
 
     def __call__(self, path: str, *, who: str = "alice", width: int = 1800) -> Page:
-        context = self._browser.new_context(viewport={"width": width, "height": 900})
-        cookie = {
-            "name": "pullcord_session",
-            "value": self._sessions[who],
-            "url": self._product.url,
-        }
-        context.add_cookies([cookie])  # type: ignore[list-item]  # a TypedDict of its own
-        page = context.new_page()
-        page.on("pageerror", lambda error: self._problems.append(str(error)))
-        page.on("console", self._hear)
-        page.goto(self._product.url + path)
-        expect(page.locator(".live")).to_have_text("Live", timeout=20_000)
-        self._pages.append(page)
+        page = self.open(path, who=who, width=width)
+        is_live(page)
         return page
-
-    def _hear(self, message: object) -> None:
-        text = f"{getattr(message, 'type', '')}: {getattr(message, 'text', '')}"
-        # A refusal is an answer of ours with its own status; Chromium lists every one of those.
-        if text.startswith("error") and "status of 4" not in text:
-            self._problems.append(text)
-
-    def close(self) -> None:
-        for page in self._pages:
-            page.context.close()
-        assert self._problems == []
 
 
 def lane(page: Page, name: str) -> Locator:

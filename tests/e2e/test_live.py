@@ -1,33 +1,20 @@
 """The live board in a real browser, on the real server: what happens is seen, and what was missed is made up."""
 
-import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
+from tests.e2e.browser import sessions
 from tests.product import Product
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
 # People, a project that is fetched and sessions, made where the product's own settings are.
 WORLD = """
-import json
-from importlib import import_module
-from django.conf import settings
-from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 from board.actions import cards, projects
 from board.models import Membership, Project, User
-
-def sign_in(user):
-    session = import_module(settings.SESSION_ENGINE).SessionStore()
-    session[SESSION_KEY] = str(user.pk)
-    session[BACKEND_SESSION_KEY] = settings.AUTHENTICATION_BACKENDS[0]
-    session[HASH_SESSION_KEY] = user.get_session_auth_hash()
-    session.create()
-    return session.session_key
 
 alice = User.objects.get(email="alice@example.org")
 bob = User.objects.create_user(email="bob@example.org", password="a long enough one", name="Bob")
@@ -93,25 +80,10 @@ class World:
         )
 
 
-@contextmanager
-def chromium() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path="/usr/bin/chromium",
-            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
-        )
-        yield browser
-        browser.close()
-
-
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    with (
-        Product(tmp_path_factory.mktemp("live"), None, workers=0) as product,
-        chromium() as browser,
-    ):
-        sessions = json.loads(product.manage("shell", "--no-imports", "-c", WORLD))
-        yield World(product, browser, sessions)
+def shared(tmp_path_factory: pytest.TempPathFactory, chromium: Browser) -> Iterator[World]:
+    with Product(tmp_path_factory.mktemp("live"), None, workers=0) as product:
+        yield World(product, chromium, sessions(product, WORLD))
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ from playwright.sync_api import (
     ConsoleMessage,
     Page,
     expect,
-    sync_playwright,
 )
 
-from tests.product import ROOT, Product
+from tests.e2e.browser import LOOKS, faults
+from tests.product import Product
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(400)]
 
@@ -87,9 +87,6 @@ from board.models import User
 User.objects.update(is_owner=False)
 print(accounts.create_owner_link())
 """
-AXE_TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-# Wide and narrow differ in layout, light and dark in colour: two walks see all four.
-LOOKS = [(1440, 900, "light"), (390, 844, "dark")]
 
 
 @pytest.fixture(scope="module")
@@ -102,17 +99,6 @@ def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
 def world(product: Product) -> dict[str, Any]:
     made: dict[str, Any] = json.loads(product.manage("shell", "--no-imports", "-c", WORLD))
     return made
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path="/usr/bin/chromium",
-            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
-        )
-        yield browser
-        browser.close()
 
 
 class Visitors:
@@ -154,19 +140,6 @@ def visit(product: Product, world: dict[str, Any], chromium: Browser) -> Iterato
     visitors = Visitors(product, chromium)
     yield visitors
     visitors.close()
-
-
-def faults(page: Page) -> list[str]:
-    """Return what axe-core finds, and whether the page scrolls sideways."""
-    page.evaluate((ROOT / "node_modules/axe-core/axe.min.js").read_text(encoding="utf-8"))
-    found = page.evaluate("tags => axe.run({runOnly: tags, resultTypes: ['violations']})", AXE_TAGS)
-    width = page.evaluate("document.documentElement.scrollWidth - innerWidth")
-    sideways = [f"scrolls sideways by {width}"] if width > 0 else []
-    return sideways + [
-        f"{fault['id']}: {node['html'][:160]}"
-        for fault in found["violations"]
-        for node in fault["nodes"]
-    ]
 
 
 @pytest.mark.parametrize(("width", "height", "scheme"), LOOKS)
