@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from agents.executors import ModelAccess
 from agents.harness.prompts import task_prompt
 from board.actions.credentials import model_access
+from board.actions.policies import narrower
 from board.actions.runs import get_held
 from board.models import Card, Comment, Run
 from board.states import CardStatus
@@ -26,6 +27,7 @@ class Brief:
     setup_command: str
     checks: Sequence[str]
     is_rehearsal: bool
+    profile: str  # of tools: the narrower of the project's and the card's
     active_seconds: float  # of earlier stretches of this run
     branch: str  # "" until the workspace exists
     base_sha: str
@@ -50,6 +52,7 @@ def load_brief(run_id: int, fence: int) -> Brief:
         setup_command=project.setup_command,
         checks=tuple(card.checks),
         is_rehearsal=project.is_rehearsal,
+        profile=narrower(project.tool_profile, card.tool_profile),
         active_seconds=run.active_seconds,
         branch=run.branch,
         base_sha=run.base_sha or (before.base_sha if before else ""),

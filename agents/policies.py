@@ -1,6 +1,8 @@
 """The gate's view of one run: its places, its commands, and what people have allowed."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import lru_cache
 
 from django.conf import settings
 
@@ -8,8 +10,16 @@ from agents.briefing import Brief
 from agents.desk import Desk
 from agents.harness.policy.context import Context, Grant, RealFiles
 from agents.harness.policy.digest import canonical
-from agents.harness.policy.load import DEFAULT_POLICY, LoadedPolicy, load_policy
-from board.actions.approvals import GrantedCall
+from agents.harness.policy.load import (
+    DEFAULT_POLICY,
+    LoadedPolicy,
+    PolicyText,
+    load_texts,
+    read_file,
+)
+from agents.harness.policy.profiles import Profile
+from board.actions.policies import binding_of
+from board.gate import GrantedCall, ScopeText
 
 
 def policy_context(brief: Brief, desk: Desk) -> Context:
@@ -33,13 +43,44 @@ def policy_context(brief: Brief, desk: Desk) -> Context:
     )
 
 
-def loaded_policy() -> LoadedPolicy:
-    """Return the rules that are shipped, and what people have added in the data folder.
+def renewed(context: Context, run_id: int) -> Context:
+    """Return `context` with the rules and the profile that bind the run now.
 
-    Raises PolicyError if a file is not valid.
+    Raises PolicyError if a file, or a version that an older Pullcord has stored, is not valid.
     """
+    binding = binding_of(run_id)
+    policy = loaded_policy(binding.scopes)
+    return replace(
+        context,
+        rules=policy.rules,
+        policy_version=policy.version,
+        profile=Profile(binding.profile),
+    )
+
+
+def loaded_policy(scopes: Sequence[ScopeText] = ()) -> LoadedPolicy:
+    """Return the rules of this installation's files, and those of `scopes`, together.
+
+    Raises PolicyError if one is not valid.
+    """
+    texts = [
+        PolicyText(scope.text, scope.origin, f"The policy of {scope.origin}") for scope in scopes
+    ]
+    return _loaded((*standing(), *texts))
+
+
+def standing() -> list[PolicyText]:
+    """Return the policies in files: the one that is shipped, and what people have added in the data folder."""
     added = settings.DATA / "policy.yaml"
-    return load_policy(DEFAULT_POLICY, *([added] if added.exists() else []))
+    return [
+        read_file(DEFAULT_POLICY, origin="the defaults"),
+        *([read_file(added)] if added.exists() else []),
+    ]
+
+
+@lru_cache(maxsize=128)
+def _loaded(texts: tuple[PolicyText, ...]) -> LoadedPolicy:
+    return load_texts(texts)
 
 
 def grants(calls: Iterable[GrantedCall]) -> tuple[Grant, ...]:

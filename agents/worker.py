@@ -21,6 +21,7 @@ from agents.desk import Desk, Places, places
 from agents.executors import Executor, Job, Links, ModelAccess
 from agents.harness.errors import FailureKind as HarnessFailure
 from agents.harness.errors import FatalError, Waiting
+from agents.harness.policy.profiles import Profile
 from agents.harness.ports import EntryKind
 from agents.harness.tools.registry import seen_in
 from agents.log_sink import LogSink
@@ -146,7 +147,7 @@ class RunWork:
 
     async def _attempt(self, brief: Brief, desk: Desk, links: Links, saver: Saver) -> None:
         """Let the agent work and check its work, until it passes or the rounds are used up."""
-        job = Job(self._prompt(brief), await self._access(brief))
+        job = Job(self._prompt(brief), await self._access(brief), Profile(brief.profile))
         while True:
             outcome = await self._executor(job, links)
             await saver.settle()

@@ -1,6 +1,17 @@
 """What the board says to people when something cannot be done: one sentence, what happened and what to do."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+
+class _Line(Protocol):
+    """See board.gate.Problem, which stands above this module."""
+
+    @property
+    def line(self) -> int: ...
+
+    @property
+    def message(self) -> str: ...
 
 
 class BoardError(Exception):
@@ -19,6 +30,22 @@ class ValidationError(BoardError):
     """Some input is not usable; `fields` says which and why."""
 
     code = "invalid"
+
+
+class PolicyRefusedError(BoardError):
+    """A policy may not be saved; `problems` are the lines and what is wrong there."""
+
+    code = "policy_refused"
+
+    def __init__(self, problems: Sequence["_Line"]) -> None:
+        self.problems = tuple(problems)
+        lines = [
+            f"Line {problem.line}: {problem.message}." if problem.line else f"It {problem.message}."
+            for problem in self.problems
+        ]
+        super().__init__(
+            "The policy is not saved. " + " ".join(lines), fields={"text": "\n".join(lines)}
+        )
 
 
 class TransitionError(BoardError):

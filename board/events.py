@@ -182,6 +182,14 @@ class ProjectChanged(BoardEvent):
 
 
 @dataclass(frozen=True)
+class PolicyChanged(BoardEvent):
+    """A person changed what agents may do in the project, or for one card."""
+
+    what: str = ""
+    comment: str = ""
+
+
+@dataclass(frozen=True)
 class Actor:
     """Who did it: a person, or a name such as `agent-3` or `Pullcord`."""
 

@@ -181,6 +181,8 @@ def sentence(event: Event, ref: str) -> str:
             text = DECISIONS.get(str(payload.get("status")), "A question of {ref} was closed.")
         case "RunChanged":
             text = RUNS.get(str(payload.get("status")), "{ref} has changed.")
+        case "PolicyChanged":
+            text = f"{{actor}} changed what agents may do{' on {ref}' if ref else ''}: {{what}}."
         case kind:
             text = SENTENCES.get(kind, "The project has changed.")
     words = {

@@ -265,6 +265,7 @@ LOGGING = {
 }
 
 # The agents.
+POLICY_GATE = "agents.policy_desk.PolicyDesk"  # see board/gate.py
 ANTHROPIC_API_KEY = text("ANTHROPIC_API_KEY")
 ANTHROPIC_BASE_URL = text("ANTHROPIC_BASE_URL")
 DEFAULT_MODEL = text("PULLCORD_MODEL", "claude-sonnet-5")

@@ -104,6 +104,23 @@ class ApprovalScope(StrEnum):
     ALWAYS = "always"
 
 
+class ToolProfile(StrEnum):
+    """The least set of tools that a task needs, narrowest first; see docs/reference/policy.md."""
+
+    READ_ONLY = "read-only"
+    EDIT = "edit"
+    EDIT_TEST = "edit-test"
+    FULL = "full"
+
+
+class PolicyScope(StrEnum):
+    """For whom the rules of people hold."""
+
+    ORGANISATION = "organisation"
+    PROJECT = "project"
+    CARD = "card"
+
+
 class ProjectState(StrEnum):
     """Whether the project's hub can be worked from."""
 

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from agents.harness.policy.profiles import Profile
 from agents.harness.ports import Gate, Journal, Outcome, Sink, Steering
 from agents.harness.tools.registry import ToolContext
 
@@ -22,10 +23,11 @@ class ModelAccess:
 
 @dataclass(frozen=True)
 class Job:
-    """What is to be done: the prompt counts only when the run begins."""
+    """What is to be done: prompt and profile count only when the run begins."""
 
     prompt: str
     access: ModelAccess
+    profile: Profile = Profile.FULL  # the tools that the agent is told of
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ class BuiltinExecutor:
             threads=self._threads,
             after_turn=links.after_turn,
         )
-        return await run_agent(ports, RunConfig(prompt=job.prompt))
+        return await run_agent(ports, RunConfig(prompt=job.prompt, profile=job.profile))
 
     def _model(self, access: ModelAccess) -> AnthropicModel:
         if access not in self._models:

@@ -17,6 +17,7 @@ from agents.harness.errors import FailureKind, FatalError, TransientError
 from agents.harness.hidden import HiddenInputs
 from agents.harness.history import Conversation
 from agents.harness.limits import RepetitionWatch
+from agents.harness.policy.profiles import Profile, has_tool
 from agents.harness.ports import (
     EntryKind,
     EntryStatus,
@@ -63,9 +64,10 @@ class Ports:
 
 @dataclass(frozen=True)
 class RunConfig:
-    """What this run is to do. `prompt` and `system` count only at its very start."""
+    """What this run is to do. `prompt`, `profile` and `system` count only at its very start."""
 
     prompt: str
+    profile: Profile = Profile.FULL  # which tools the model is told of, frozen for the run
     system: Sequence[Json] = field(default_factory=prompts.system_blocks)
     max_tokens: int = 32_000  # of one reply, its thinking included
     most_tokens: int = 64_000  # of one reply that is tried again because it was cut off
@@ -115,7 +117,13 @@ class _Run:
         if not transcript.entries:
             start = {
                 "system": list(config.system),
-                "tools": definitions(ports.tools),
+                "tools": definitions(
+                    {
+                        name: tool
+                        for name, tool in ports.tools.items()
+                        if has_tool(config.profile, name)
+                    }
+                ),
                 "prompt": config.prompt,
             }
             await transcript.add(EntryKind.START, start)

@@ -6,8 +6,9 @@ from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F, Max
+from django.db.models import F
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from board import events
 from board.actions.approvers import (
@@ -21,12 +22,14 @@ from board.actions.endings import MAX_COMMENT, end_question, lock_question
 from board.actions.journal import take_seq
 from board.actions.logs import append_log
 from board.actions.notices import announce_question
+from board.actions.policies import add_grant, project_grants
 from board.actions.runs import RELEASED, lock_run
 from board.actions.texts import clean
 from board.actions.transitions import transition
 from board.errors import TransitionError
 from board.events import Actor, publish
-from board.models import Approval, Card, PolicyVersion, Project, Run, Step, User
+from board.gate import GrantedCall
+from board.models import Approval, Card, Grant, Project, Run, Step, User
 from board.states import (
     ApprovalScope,
     ApprovalStatus,
@@ -54,15 +57,6 @@ class Question:
     record: Mapping[str, Any] = field(default_factory=dict)  # what the gate saw, for the step
     shown: Mapping[str, Any] = field(default_factory=dict)  # see `Approval.shown`
     critical: bool = False  # see docs/reference/policy.md
-
-
-@dataclass(frozen=True)
-class GrantedCall:
-    """A call that a person allowed to run again; `scripts` are the files it runs, with their sha256."""
-
-    tool: str
-    input: Mapping[str, Any]
-    scripts: Mapping[str, str]
 
 
 def request_approval(
@@ -210,36 +204,19 @@ def grants_of(run_id: int) -> list[GrantedCall]:
         for approval in for_run
     ]
     project_id = Run.objects.values_list("project_id", flat=True).get(pk=run_id)
-    latest = PolicyVersion.objects.filter(project_id=project_id).order_by("-version").first()
-    rules = latest.rules if latest else []
-    return granted + [
-        GrantedCall(rule["tool"], rule["input"], rule.get("scripts", {}))
-        for rule in rules
-        if rule["tier"] == "allow"
-    ]
+    return granted + project_grants(project_id)
 
 
 def _add_rule(approval: Approval, *, by: User) -> None:
-    """Write a rule that allows exactly this call in this project from now on."""
-    latest = (
-        PolicyVersion.objects.filter(project_id=approval.project_id).order_by("-version").first()
-    )
-    rule = {
-        "tier": "allow",
-        "tool": approval.tool,
-        "input": approval.edited_input or approval.input,
-        "scripts": approval.facts.get("scripts", {}),
-    }
-    rules = list(latest.rules) if latest else []
-    if rule in rules:
-        return
-    top = PolicyVersion.objects.filter(project_id=approval.project_id).aggregate(
-        top=Max("version")
-    )["top"]
-    PolicyVersion.objects.create(
-        project_id=approval.project_id,
-        version=(top or 0) + 1,
-        rules=[*rules, rule],
-        author=by,
-        note=f"Always allowed while answering question {approval.pk}",
+    """Keep that exactly this call is allowed in this project from now on."""
+    add_grant(
+        Grant(
+            project_id=approval.project_id,
+            tool=approval.tool,
+            input=approval.edited_input or approval.input,
+            scripts=approval.facts.get("scripts", {}),
+            approval=approval,
+            granted_by=by,
+            granted_at=timezone.now(),
+        )
     )

@@ -58,6 +58,7 @@ def create_card(
     no_check: bool = False,
     depends_on: Sequence[Card] = (),
     priority: int = 1,
+    tool_profile: str = "",
     column: Column | None = None,
     op_id: str = "",
 ) -> Card:
@@ -71,6 +72,7 @@ def create_card(
             "checks": list(checks),
             "no_check": no_check,
             "priority": priority,
+            "tool_profile": tool_profile,
         }
     )
     with transaction.atomic():

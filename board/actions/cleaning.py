@@ -6,6 +6,7 @@ from typing import Any
 
 from board.errors import NotAllowedError, ValidationError
 from board.models import User
+from board.states import ToolProfile
 
 TEXT_FIELDS = ("title", "goal", "constraints")
 MAX_TEXT = 50_000  # characters of one text field: about ten pages, far below a model's window
@@ -13,6 +14,7 @@ MAX_TITLE = 300  # characters
 MAX_LIST = 100  # entries of `files` and `checks`
 # Characters of a command, of which Linux takes 128 KiB, and of a path, of which it takes 4 KiB.
 MAX_LINES = {"checks": 10_000, "files": 1_000}
+PROFILES = {"", *ToolProfile}
 PRIORITIES = range(10)  # 0 low, 1 normal, 2 high, 3 urgent; more for those who sort finely
 
 KEY = re.compile(r"[A-Z][A-Z0-9]{1,9}")
@@ -41,6 +43,8 @@ def clean_card(values: Mapping[str, Any]) -> dict[str, Any]:
         problems |= _title_problems(cleaned["title"])
     if "priority" in cleaned and cleaned["priority"] not in PRIORITIES:
         problems["priority"] = "A number from 0 (low) to 9; 3 is urgent."
+    if cleaned.get("tool_profile", "") not in PROFILES:
+        problems["tool_profile"] = f"One of {', '.join(ToolProfile)}, or nothing."
     _refuse(problems)
     return cleaned
 

@@ -36,6 +36,7 @@ class ProjectAnswer(Schema):
     max_parallel: int
     auto_merge: bool
     model: str
+    tool_profile: str
     is_rehearsal: bool
     state: str
     message: str
@@ -78,6 +79,7 @@ class CardAnswer(Schema):
     checks: list[str]
     no_check: bool
     priority: int
+    tool_profile: str
     depends_on: list[str]
     status: str
     column: str

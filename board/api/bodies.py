@@ -75,6 +75,7 @@ class CardFields(Body):
     no_check: StrictBool = False
     depends_on: list[str] = []
     priority: Priority = 1
+    tool_profile: Literal["", "read-only", "edit", "edit-test", "full"] = ""
 
     def given(self) -> dict[str, Any]:
         """Return the fields that the caller has sent."""

@@ -1,13 +1,14 @@
 """Every table of the product; the modules are named for their nouns."""
 
 from board.models.accounts import ApiToken, Invitation, OwnerLink, SignInTry, User
-from board.models.approvals import Approval, PolicyVersion
+from board.models.approvals import Approval
 from board.models.audit import AuditEntry, AuditHead
 from board.models.cards import Card, Comment, Dependency
 from board.models.credentials import Credential
 from board.models.errands import Errand
 from board.models.events import Event
 from board.models.notices import Notice, Webhook
+from board.models.policies import Grant, PolicyVersion
 from board.models.projects import Column, Label, Membership, Project
 from board.models.runs import LogItem, Run, Step, Usage
 from board.models.workers import LeaderLease, Worker
@@ -24,6 +25,7 @@ __all__ = [
     "Dependency",
     "Errand",
     "Event",
+    "Grant",
     "Invitation",
     "Label",
     "LeaderLease",

@@ -1,4 +1,4 @@
-"""Questions from agents to people, and the project's own rules that answers have written."""
+"""Questions from agents to people."""
 
 from django.db import models
 from django.db.models import Q
@@ -68,29 +68,3 @@ class Approval(models.Model):
 
     def __str__(self) -> str:
         return f"{self.tool} for run {self.run_id}"
-
-
-class PolicyVersion(models.Model):
-    """The rules that a project adds to the default policy; the newest version is in force.
-
-    `rules`: [{"tier": "allow", "tool": str, "input": {...}}], exact calls that a maintainer
-    allowed for ever by answering "always".
-    """
-
-    project = models.ForeignKey(
-        "board.Project", on_delete=models.CASCADE, related_name="policy_versions"
-    )
-    version = models.PositiveIntegerField()
-    rules = models.JSONField(default=list)
-    author = models.ForeignKey("board.User", on_delete=models.PROTECT, related_name="+")
-    note = models.TextField(blank=True)
-    created_at = models.DateTimeField(auto_now_add=True)
-
-    class Meta:
-        ordering = ["version"]
-        constraints = [
-            models.UniqueConstraint(fields=["project", "version"], name="policy_version_once")
-        ]
-
-    def __str__(self) -> str:
-        return f"policy {self.version} of {self.project_id}"

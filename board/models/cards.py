@@ -3,7 +3,7 @@
 from django.db import models
 from django.db.models import F, Q
 
-from board.states import CardStatus, FailureKind
+from board.states import CardStatus, FailureKind, ToolProfile
 
 
 class Card(models.Model):
@@ -17,6 +17,9 @@ class Card(models.Model):
     constraints = models.TextField(blank=True)
     checks = models.JSONField(default=list, blank=True)  # shell commands that must exit 0
     no_check = models.BooleanField(default=False)  # a person said: no acceptance check
+    tool_profile = models.CharField(
+        max_length=10, choices=[(one, one) for one in ToolProfile], blank=True, default=""
+    )  # "" is the project's; the narrower of the two counts
     priority = models.PositiveSmallIntegerField(default=1)  # 0 low, 1 normal, 2 high, 3 urgent
     labels = models.ManyToManyField("board.Label", blank=True, related_name="cards")
     assignee = models.ForeignKey(

@@ -3,7 +3,7 @@
 from django.db import models
 from django.db.models import Q
 
-from board.states import Lane, ProjectState, Role
+from board.states import Lane, ProjectState, Role, ToolProfile
 
 
 class Project(models.Model):
@@ -24,6 +24,9 @@ class Project(models.Model):
     overdue_minutes = models.PositiveIntegerField(default=60, db_default=60)
     expiry_minutes = models.PositiveIntegerField(null=True, blank=True)  # null: a question waits
     model = models.CharField(max_length=80, blank=True)  # "" is the installation's default
+    tool_profile = models.CharField(
+        max_length=10, choices=[(one, one) for one in ToolProfile], default=ToolProfile.FULL
+    )  # the most that any card of it may have
     is_rehearsal = models.BooleanField(default=False)
     state = models.CharField(
         max_length=10, choices=[(s, s) for s in ProjectState], default=ProjectState.FETCHING

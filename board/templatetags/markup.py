@@ -15,6 +15,12 @@ MINUTE, HOUR = 60, 3600  # seconds
 PRECISE = 10  # seconds below which tenths matter
 CENT = 0.01  # dollars
 THOUSAND, MILLION = 1_000, 1_000_000
+PROFILES = {
+    "read-only": "Read only",
+    "edit": "Edit files",
+    "edit-test": "Edit and test",
+    "full": "Everything",
+}
 PRIORITIES = {0: "Low", 1: "Normal", 2: "High", 3: "Urgent"}
 
 

@@ -29,6 +29,7 @@ class CardText:
     no_check: bool = False
     depends_on: str = ""
     priority: str = "1"
+    tool_profile: str = ""
     column: str = ""
     rev: int | None = None
 
@@ -39,6 +40,7 @@ class CardText:
             "goal": self.goal,
             "files": self.files.splitlines(),
             "constraints": self.constraints,
+            "tool_profile": self.tool_profile,
             "checks": self.checks.splitlines(),
             "no_check": self.no_check,
             "priority": -1 if (number := whole(self.priority.strip())) is None else number,
@@ -71,6 +73,7 @@ def text_of(card: Card) -> CardText:
         no_check=card.no_check,
         depends_on=", ".join(f"{card.project.key}-{number}" for number in needs),
         priority=str(card.priority),
+        tool_profile=card.tool_profile,
         rev=card.rev,
     )
 

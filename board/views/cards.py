@@ -15,7 +15,7 @@ from board.actions.dependencies import set_dependencies
 from board.errors import BoardError, TransitionError
 from board.models import Card, Column, Project
 from board.states import Lane, Role
-from board.templatetags.markup import PRIORITIES
+from board.templatetags.markup import PRIORITIES, PROFILES
 from board.views.boards import board_context
 from board.views.card_forms import CardText, found_cards, read_form, text_of, whole
 from board.views.drawers import changes_tab, head_of, history_tab, run_tab, task_tab
@@ -136,6 +136,10 @@ def _form(
         "theirs": theirs,
         "queue_first": request.GET.get("then") == "queue",
         "priorities": _priorities(text.priority),
+        "profiles": [
+            ("", f"As the project: {PROFILES[project.tool_profile].lower()}"),
+            *PROFILES.items(),
+        ],
     }
     return _drawer(request, project, context, status=error.status if error else 200)
 

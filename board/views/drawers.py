@@ -4,11 +4,13 @@ from typing import Any
 
 from board.actions.claims import shared_files
 from board.actions.merges import has_verified_work
+from board.actions.policies import narrower
 from board.fragments import log_html, render_run_head
 from board.fragments.diffs import file_rows
 from board.fragments.runs import standing
 from board.models import Card, Column, LogItem, Run
 from board.states import CardStatus
+from board.templatetags.markup import PROFILES
 from board.views.history import sentences
 
 LOG = 200  # items of a log that come with the page
@@ -71,6 +73,7 @@ def task_tab(card: Card, attempt: int | None) -> dict[str, Any]:
             {"command": command, "result": evidence.get(command)} for command in card.checks
         ],
         "comments": list(card.comments.select_related("author")),
+        "tools": PROFILES[narrower(card.project.tool_profile, card.tool_profile)],
         "shared": shared_files(card) if waits else [],
     }
 

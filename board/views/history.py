@@ -27,6 +27,7 @@ FIELDS = {
     "title": "the title",
     "constraints": "the constraints",
     "priority": "the priority",
+    "tool_profile": "the tools",
 }
 WAITS = {
     WaitingFor.APPROVAL: "waits for an answer",
@@ -149,6 +150,11 @@ def _run(event: Event, data: dict[str, Any]) -> Sentence:
             return Sentence(event, "info", f"run: {status}", more=reason)
 
 
+def _policy(event: Event, data: dict[str, Any]) -> Sentence:
+    text = f"changed what agents may do here: {data.get('what', '')}"
+    return Sentence(event, "lock", text, more=str(data.get("comment", "")))
+
+
 def _and(names: list[str]) -> str:
     *others, last = names or ["it"]
     return f"{', '.join(others)} and {last}" if others else last
@@ -168,4 +174,5 @@ TELLERS: dict[str, Callable[[Event, dict[str, Any]], Sentence]] = {
     "ApprovalRequested": _asked,
     "ApprovalDecided": _decided,
     "RunChanged": _run,
+    "PolicyChanged": _policy,
 }

@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from board.actions import approvals
-from board.models import Approval, Membership, PolicyVersion, Project, Run, User
+from board.models import Approval, Grant, Membership, Project, Run, User
 from board.states import ApprovalScope, ApprovalStatus, Role, RunStatus
 
 pytestmark = pytest.mark.django_db
@@ -219,7 +219,7 @@ def test_only_a_maintainer_may_approve_for_ever(
     Membership.objects.filter(user=bob).update(role=Role.MAINTAINER)
     assert b'value="always"' in as_bob.get(f"/approvals/{approval.pk}/").content
     assert decide(as_bob, approval, answer="always").status_code == 302
-    assert PolicyVersion.objects.get(project=project).rules[0]["input"] == approval.input
+    assert Grant.objects.get(project=project).input == approval.input
 
 
 def test_an_answer_is_never_given_by_get_nor_by_an_unknown_word(as_bob: Client, ask: Ask):

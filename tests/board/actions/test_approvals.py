@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from board.actions.approvals import GrantedCall, Question, decide, grants_of, request_approval
+from board.actions.approvals import Question, decide, grants_of, request_approval
 from board.actions.claims import claim_next
 from board.actions.journal import resume_step
 from board.errors import (
@@ -14,7 +14,8 @@ from board.errors import (
     TransitionError,
     ValidationError,
 )
-from board.models import Approval, Event, LogItem, PolicyVersion, Run, Step
+from board.gate import GrantedCall
+from board.models import Approval, Event, Grant, LogItem, Run, Step
 from board.states import ApprovalScope, Role, RunStatus
 from tests.races import at_once
 
@@ -94,7 +95,7 @@ def test_a_denial_is_kept_with_its_reason_and_its_call_never_runs(running, bob, 
     taken = claim(worker)
     with pytest.raises(TransitionError):
         resume_step(running.pk, taken.fence, seq=approval.step.seq)
-    assert not PolicyVersion.objects.exists()
+    assert not Grant.objects.exists()
 
 
 def test_the_second_answer_is_told_who_was_first(running, alice, bob):
@@ -196,15 +197,15 @@ def test_a_member_may_not_approve_for_ever(running, bob):
 def test_approving_for_ever_writes_one_rule_for_exactly_this_call(running, alice, worker):
     approval = ask(running)
     answer(approval, alice, role=Role.MAINTAINER, scope=ApprovalScope.ALWAYS)
-    policy = PolicyVersion.objects.get()
+    grant = Grant.objects.get()
     scripts = {"make.sh": "f" * 64}
-    rule = {"tier": "allow", "tool": "bash", "input": approval.input, "scripts": scripts}
-    assert (policy.version, policy.rules, policy.author) == (1, [rule], alice)
+    assert (grant.tool, grant.input, grant.scripts) == ("bash", approval.input, scripts)
+    assert (grant.granted_by, grant.approval) == (alice, approval)
     taken = claim(worker)
     Step.objects.update(status="done")
     again = request_approval(running.pk, taken.fence, question(), seq=None, active_seconds=0)
     answer(again, alice, role=Role.OWNER, scope=ApprovalScope.ALWAYS)
-    assert PolicyVersion.objects.count() == 1
+    assert Grant.objects.count() == 1
     assert grants_of(running.pk) == [GrantedCall("bash", approval.input, scripts)]
 
 

@@ -22,9 +22,9 @@ from board.errors import (
 from board.models import (
     Approval,
     Event,
+    Grant,
     LogItem,
     Membership,
-    PolicyVersion,
     Project,
     Run,
     User,
@@ -267,7 +267,7 @@ def test_nothing_of_a_critical_call_is_remembered(ask, alice, scope):
     with pytest.raises(NotAllowedError, match="nothing of it is remembered"):
         answer(approval, alice, role=Role.OWNER, scope=scope)
     answer(approval, alice, role=Role.OWNER)
-    assert not PolicyVersion.objects.exists()
+    assert not Grant.objects.exists()
 
 
 # Not your own card.
