@@ -13,11 +13,10 @@ from django.conf import settings
 from django.core import checks
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
-from django.db import OperationalError
+from django.db import OperationalError, connection
+from django.db.migrations.executor import MigrationExecutor
 
 from agents import preflight, processes
-from agents.harness.policy.load import PolicyError
-from agents.policies import loaded_policy
 from agents.sandbox import SandboxLevel, probe
 from agents.supervisor import Plan, Program
 from board.actions.accounts import create_owner_link
@@ -48,9 +47,9 @@ class Command(BaseCommand):
             preflight.check_git()
             lock = preflight.claim_data_folder(settings.DATA)
             preflight.check_port(host, port)
-            loaded_policy()  # a fault in it is said now, not when the first run begins
+            check_policy()
             kept_alive = programs(host, port)
-        except (preflight.Problem, PolicyError) as problem:
+        except preflight.Problem as problem:
             raise CommandError(str(problem)) from problem
         with ThreadPoolExecutor(1) as threads:
             level = threads.submit(probe)
@@ -68,11 +67,31 @@ class Command(BaseCommand):
 
     def _migrate(self) -> None:
         try:
-            call_command("migrate", verbosity=0, interactive=False)
+            if is_behind():
+                call_command("migrate", verbosity=0, interactive=False)
         except OperationalError as error:
             raise CommandError(
                 f"The database does not answer: {str(error).strip()}\nStart it, or correct DATABASE_URL."
             ) from error
+
+
+def check_policy() -> None:
+    """Say a fault in the installation's own rules now, and not when the first run begins."""
+    if not (settings.DATA / "policy.yaml").exists():
+        return  # the shipped rules are tested, and reading them would hold up each start
+    from agents.harness.policy.load import PolicyError
+    from agents.policies import loaded_policy
+
+    try:
+        loaded_policy()
+    except PolicyError as error:
+        raise preflight.Problem(str(error)) from error
+
+
+def is_behind() -> bool:
+    """Return whether the database lacks a migration. `migrate` takes a second to find that out."""
+    executor = MigrationExecutor(connection)
+    return bool(executor.migration_plan(executor.loader.graph.leaf_nodes()))
 
 
 def programs(host: str, port: int) -> list[Program]:
