@@ -67,7 +67,12 @@ _FORK_BOMB = re.compile(
     r"|loop\s*\{\s*fork|fork\s*\{?\s*fork",
 )
 _CONNECTS = re.compile(r"socket|Socket|fsockopen|net\.connect|createConnection")
-_GIVES_SHELL = re.compile(r"dup2|/bin/(?:ba)?sh|pty\.spawn|exec\b|spawn|subprocess|proc_open")
+_GIVES_SHELL = re.compile(
+    r"dup2|/bin/(?:ba)?sh|pty\.spawn|exec\b|spawn|subprocess|proc_open|\bsystem\b|popen"
+)
+_SIGNALS_ALL = re.compile(
+    r"\bkill\w*\s*\(?\s*(?:-1\s*,|(?:-?\d+|['\"]?(?:SIG)?[A-Z]+['\"]?|[\w.]*SIG[A-Z]+)\s*,\s*-1\b)"
+)
 
 
 @dataclass(frozen=True)
@@ -79,6 +84,7 @@ class Signs:
     removed: tuple[str, ...] = ()
     strings: tuple[str, ...] = ()
     fork_bomb: bool = False
+    signals_all: bool = False
     reverse_shell: bool = False
 
 
@@ -105,6 +111,7 @@ def signs_in(text: str, *, python: bool = False) -> Signs:
         tuple(removed),
         tuple(first or second for first, second in _STRING.findall(text)),
         _FORK_BOMB.search(text) is not None,
+        _SIGNALS_ALL.search(text) is not None,
         _CONNECTS.search(text) is not None and _GIVES_SHELL.search(text) is not None,
     )
 

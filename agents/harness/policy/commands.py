@@ -17,6 +17,7 @@ class Word:
     names: frozenset[str] = frozenset()
     tainted: bool = False
     glob: bool = False
+    output: str | None = None  # what the commands of a `<(...)` print, if that is known
 
 
 @dataclass

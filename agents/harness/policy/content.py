@@ -10,7 +10,7 @@ from agents.harness.policy.findings import Finding
 _SHELL_FILE = re.compile(r".*\.(?:ba|z|k)?sh|makefile|gnumakefile|justfile|.*\.mk|taskfile\.ya?ml")
 _CODE_FILE = re.compile(r".*\.(?:py|pyw|js|mjs|cjs|ts|mts|cts|jsx|tsx|rb|pl|php|lua)")
 _LONGEST_SCRIPT = 200_000  # characters; takes about a second
-_RECIPE_PREFIX = re.compile(r"^\t[@+-]*", re.MULTILINE)
+_RECIPE_PREFIX = re.compile(r"^\t[@+-]*|^ *- (?:(?:cmd|sh): *)?|^ *(?:cmd|sh): *", re.MULTILINE)
 
 
 def denied(context: Context, path: str, content: str) -> Iterator[Finding]:

@@ -1,6 +1,7 @@
 """Runs labelled calls through the gate, in a world that exists only on paper."""
 
 import fnmatch
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,7 +28,7 @@ class PaperFiles:
             for name, content in self.entries.items():
                 if content.startswith("-> ") and (path == name or path.startswith(name + "/")):
                     target = Path(name).parent / content.removeprefix("-> ")
-                    path = str(target) + path[len(name) :]
+                    path = os.path.normpath(f"{target}{path[len(name) :]}")
                     break
             else:
                 return path

@@ -6,7 +6,7 @@ The strictest answer wins. The rules and their names: docs/reference/policy.md.
 from collections.abc import Callable
 from dataclasses import replace
 
-from agents.harness.policy import decide_files, decide_mcp, decide_shell, people
+from agents.harness.policy import decide_files, decide_mcp, decide_shell, network, people
 from agents.harness.policy.context import Context, Noted, Remembered
 from agents.harness.policy.critical import is_critical
 from agents.harness.policy.digest import digest, facts, grant_for
@@ -66,6 +66,11 @@ def _opinion(call: ToolCall, context: Context) -> Opinion:
         return Opinion(Tier.ALLOW, [Finding("L1", "Touches nothing but the run itself")])
     if call.tool in _JUDGES:
         return _JUDGES[call.tool](call, context)
+    if call.tool in _NETWORK_TOOLS and any(
+        network.is_product(context, host, port)
+        for host, port in network.addresses_in(str(call.input.get("url", "")))
+    ):
+        return Opinion(Tier.DENY, [Finding("D4", "Calls this product's own address")])
     if call.tool in _NETWORK_TOOLS:
         return Opinion(Tier.ASK, [Finding("A1", "Connects to another machine")])
     return Opinion(Tier.ASK, [Finding("A14", f"Uses a tool that is not known ({call.tool})")])

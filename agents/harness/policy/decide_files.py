@@ -50,6 +50,8 @@ def judge_searching(call: ToolCall, context: Context) -> Opinion:
     text = str(call.input.get("path", "."))
     path = files.real(context, text)
     finding = _reading(context, path, shown=text)
+    if call.tool == "grep" and files.is_product(context, path):
+        finding = Finding("D5", f"Searches the secrets and data of this product ({text})")
     return Opinion(strictest([finding]), [finding], paths=[(text, path)])
 
 
@@ -61,6 +63,9 @@ def judge_writing(call: ToolCall, context: Context) -> Opinion:
     if not findings:
         content = str(call.input.get("content", call.input.get("new", "")))
         findings = list(_content(context, call, path, content))
+        whole = _after_edit(context, call, path)
+        if whole is not None:
+            findings += denied(context, path, whole)
     if not findings:
         findings = [Finding("L2", "Changes a file in the workspace")]
     findings.sort(key=lambda finding: "DACL".index(finding.rule[0]))
@@ -91,6 +96,16 @@ def _content(context: Context, call: ToolCall, path: str, content: str) -> Itera
     if name == _MANIFEST:
         yield from _manifest(context, call, path, content)
     yield from denied(context, path, content)
+
+
+def _after_edit(context: Context, call: ToolCall, path: str) -> str | None:
+    """The whole file as an edit leaves it: what is harmless by itself may complete what is not."""
+    before = context.files.read(path) if call.tool == "edit_file" else None
+    old = str(call.input.get("old", ""))
+    if before is None or not old:
+        return None
+    whole = before.decode("utf-8", "replace")
+    return whole.replace(old, str(call.input.get("new", "")))
 
 
 def _manifest(context: Context, call: ToolCall, path: str, content: str) -> Iterator[Finding]:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import unquote
 
 from agents.harness.policy import denies, files, network
 from agents.harness.policy.context import Context
@@ -11,6 +12,11 @@ from agents.harness.policy.opinions import Opinion, strictest
 from agents.harness.ports import Tier, ToolCall
 
 _WRITING = re.compile(r"(?i)write|edit|create|delete|remove|move|rename|update|set_|put|append")
+_PATH_FIELDS = re.compile(
+    r"(?i)(?:^|[_-])(?:paths?|files?|filenames?|filepaths?|dirs?|director(?:y|ies)|folders?|uris?|cwd"
+    r"|source|src|destination|dest|target|root)$|(?:File|Path|Dir|Folder|Uri)s?$"
+)
+_ADDRESS_FIELDS = re.compile(r"(?i)(?:\w+_)?(?:urls?|uris?|endpoint|href)")
 _COMMAND_FIELDS = frozenset({"command", "cmd", "script", "code", "shell"})
 
 
@@ -48,11 +54,28 @@ def _objections(context: Context, arguments: Any, *, writes: bool) -> Iterator[F
         if name in _COMMAND_FIELDS:
             yield Finding("A14", "Runs a command on a server")
             yield from denies.judge(context, text).findings
-        elif text.startswith(("/", "~", "./", "../")) and "\n" not in text:
-            yield from _path(context, text, writes=writes)
+        elif "\n" not in text and _is_path(name, text):
+            yield from _path(context, _local(text), writes=writes)
         for host, port in network.addresses_in(text):
             if network.is_product(context, host, port):
                 yield Finding("D4", "Calls this product's own address")
+            elif _ADDRESS_FIELDS.fullmatch(name) and not network.is_loopback(host):
+                yield Finding("A1", f"Connects to another machine ({host})")
+
+
+def _is_path(name: str, text: str) -> bool:
+    """Whether an argument names a file: by how it begins, or by what the argument is called."""
+    if text.casefold().startswith("file:") or text.startswith(("/", "~", "./", "../")):
+        return True
+    return _PATH_FIELDS.search(name) is not None and "://" not in text
+
+
+def _local(text: str) -> str:
+    """The path of a `file:` address; any other text as it is."""
+    if not text.casefold().startswith("file:"):
+        return text
+    rest = unquote(text[len("file:") :])
+    return "/" + rest[2:].partition("/")[2] if rest.startswith("//") else rest
 
 
 def _path(context: Context, text: str, *, writes: bool) -> Iterator[Finding]:

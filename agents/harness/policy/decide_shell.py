@@ -6,10 +6,10 @@ from agents.harness.policy import asks, denies, files, targets
 from agents.harness.policy.allowing import rules_for
 from agents.harness.policy.commands import Command
 from agents.harness.policy.context import Context
-from agents.harness.policy.digest import RECIPES
 from agents.harness.policy.findings import Finding
 from agents.harness.policy.opinions import Opinion
 from agents.harness.policy.programs_paths import Denied, Refused
+from agents.harness.policy.recipes import RECIPES
 from agents.harness.policy.simple import NotUnderstoodError, read_simple
 from agents.harness.ports import Json, Tier, ToolCall
 

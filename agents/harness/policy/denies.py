@@ -6,13 +6,24 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from agents.harness.policy import denies_host, denies_product, denies_theft, network
+from agents.harness.policy import (
+    denies_host,
+    denies_product,
+    denies_theft,
+    denies_together,
+    files,
+    network,
+    recipes,
+)
 from agents.harness.policy.code import INTERPRETERS, Signs, signs_in
 from agents.harness.policy.commands import Command, Word
 from agents.harness.policy.context import Context
+from agents.harness.policy.embedded import awk_text
 from agents.harness.policy.findings import Finding
+from agents.harness.policy.printing import given
+from agents.harness.policy.recipes import RECIPES
 from agents.harness.policy.shell import MOST_COMMANDS, names_secret, read
-from agents.harness.policy.wrappers import SHELLS, standard_input, unwrapped
+from agents.harness.policy.wrappers import SHELLS, unwrapped
 
 _MOST_WORDS = 20_000
 _MOST_SECONDS = 1.0  # a text that takes longer is made to; it is never allowed, so it asks
@@ -56,7 +67,7 @@ def judge(context: Context, text: str, *, cwd: str | None = None, scripts: int =
             script = _script(context, command, scripts)
             findings += script.findings
             inside += [*script.commands, *script.inside]
-    findings += denies_theft.in_the_whole(context, commands)
+    findings += denies_together.in_the_whole(context, commands)
     return Judged(commands, tuple(dict.fromkeys(findings)), tuple(inside[:MOST_COMMANDS]))
 
 
@@ -79,6 +90,9 @@ def _within_budget(commands: Iterator[Command]) -> Iterator[Command]:
 def _inline_code(context: Context, command: Command) -> Iterator[Finding]:
     """Program text in an argument, or on the standard input of an interpreter."""
     language = re.sub(r"[\d.]+$", "", command.name)
+    awk = awk_text(command)
+    if awk is not None:
+        yield from judge_code(context, awk, python=False, cwd=command.cwd)
     if language not in INTERPRETERS:
         return
     texts = [
@@ -86,7 +100,7 @@ def _inline_code(context: Context, command: Command) -> Iterator[Finding]:
         for at, argument in enumerate(command.arguments[:-1])
         if argument in INTERPRETERS[language]
     ]
-    if not texts and (text := standard_input(command)):
+    if not texts and (text := given(context, command)):
         texts = [text]
     for text in texts:
         yield from judge_code(context, text, python=language == "python", cwd=command.cwd)
@@ -110,10 +124,12 @@ def _at_once(context: Context, text: str, signs: Signs, cwd: str | None) -> Iter
     """What counts only for text that runs now; in a file it may be a test or never run."""
     if signs.fork_bomb:
         yield _FORK_BOMB
+    if signs.signals_all:
+        yield Finding("D3", "Sends a signal to every process")
     if signs.reverse_shell:
         yield Finding("D7", "Gives another machine a shell here")
     yield from denies_product.in_code(context, text, signs.strings, cwd)
-    addresses = list(network.addresses_in(text))
+    addresses = [*network.addresses_in(text), *network.addresses_in_code(text)]
     if any(network.is_product(context, host, port) for host, port in addresses):
         yield Finding("D4", "Calls this product's own address")
     names = [string for string in signs.strings if " " not in string]
@@ -132,6 +148,11 @@ def _as_commands(signs: Signs, cwd: str | None) -> Iterator[Command]:
 
 def _script(context: Context, command: Command, scripts: int) -> Judged:
     """Rule C2: a script is judged by its content at this moment."""
+    word = _script_word(command)
+    if word is not None and word.output is not None:
+        return judge(context, word.output, cwd=command.cwd, scripts=scripts + 1)
+    if command.name in RECIPES:
+        return Judged((), tuple(_recipe(context, command)))
     path = script_of(context, command)
     content = context.files.read(path) if path is not None else None
     if path is None or content is None or b"\0" in content:
@@ -145,6 +166,14 @@ def _script(context: Context, command: Command, scripts: int) -> Judged:
     return Judged((), tuple(found))
 
 
+def _recipe(context: Context, command: Command) -> Iterator[Finding]:
+    """What the lines of a recipe or the scripts of a manifest would run that is denied."""
+    for name in RECIPES[command.name]:
+        content = context.files.read(files.real(context, name, cwd=command.cwd))
+        for text in recipes.commands_in(name, command.arguments, content or b""):
+            yield from judge(context, text, cwd=command.cwd, scripts=_MOST_SCRIPTS).findings
+
+
 def _is_shell(first_line: str, path: str) -> bool:
     if first_line.startswith("#!"):
         return re.search(r"\b(?:ba|da|z|k|a)?sh\b", first_line) is not None
@@ -153,19 +182,20 @@ def _is_shell(first_line: str, path: str) -> bool:
 
 def script_of(context: Context, command: Command) -> str | None:
     """The real path of the file whose text the command runs, if there is one."""
+    word = _script_word(command)
+    if word is None or not word.known or not word.text:
+        return None
+    return denies_host.place(context, word.text, command)
+
+
+def _script_word(command: Command) -> Word | None:
     name = command.name
     if not command.words or not command.words[0].known:
         return None
     language = re.sub(r"[\d.]+$", "", name)
     if name in (".", "source") or name in SHELLS or language in INTERPRETERS:
-        word = _first_plain(command)
-    elif "/" in command.words[0].text:
-        word = command.words[0]
-    else:
-        return None
-    if word is None or not word.known or not word.text:
-        return None
-    return denies_host.place(context, word.text, command)
+        return _first_plain(command)
+    return command.words[0] if "/" in command.words[0].text else None
 
 
 def _first_plain(command: Command) -> Word | None:

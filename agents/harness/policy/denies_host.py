@@ -81,34 +81,60 @@ def _destroyed(command: Command) -> Iterator[tuple[str, str]]:
     if name in _REMOVING:
         if name != "rm" or _has_letter(command, "rR", "--recursive"):
             yield from ((word.text, "Removes") for word in plain)
+        yield from ((word.text, "Removes everything below") for word in _given_by_find(command))
     elif name in _MODES:
         yield from ((word.text, "Changes the rights of") for word in plain[1:])
     elif name == "mv":
         yield from ((word.text, "Moves") for word in plain[:-1])
     elif name == "find":
-        yield from _found(command, plain)
-    elif name == "rsync" and any(option.startswith("--del") for option in _options(command)):
+        yield from _found(command)
+    else:
+        yield from _overwritten(command, plain)
+
+
+def _overwritten(command: Command, plain: list[Word]) -> Iterator[tuple[str, str]]:
+    if command.name == "rsync" and any(option.startswith("--del") for option in _options(command)):
         yield from ((word.text, "Empties") for word in plain[-1:] if ":" not in word.text)
-    elif name == "dd":
+    elif command.name == "dd":
         yield from ((word.text[3:], "Overwrites") for word in plain if word.text.startswith("of=/"))
 
 
-def _found(command: Command, plain: list[Word]) -> Iterator[tuple[str, str]]:
+def _found(command: Command) -> Iterator[tuple[str, str]]:
     arguments = command.arguments
     removes = "-delete" in arguments or any(
         argument in ("-exec", "-execdir") and following.rpartition("/")[2] in ("rm", "shred")
         for argument, following in itertools.pairwise(arguments)
     )
     changes = any(following in _MODES for following in arguments) and "-exec" in arguments
-    if (removes or changes) and not any(_FIND_FILTERS.match(option) for option in arguments):
-        starts = []
-        for word in command.words[1:]:
-            if word.text.startswith(("-", "(", "!")) and word.text not in ("-H", "-L", "-P"):
-                break
-            starts.append(word)
-        del plain
+    if (removes or changes) and not _is_filtered(arguments):
         verb = "Removes everything below" if removes else "Changes the rights below"
-        yield from ((word.text, verb) for word in starts if word.known)
+        yield from ((word.text, verb) for word in _starts(command))
+
+
+def _starts(command: Command) -> Iterator[Word]:
+    """The folders in which `find` begins."""
+    for word in command.words[1:]:
+        if word.text in ("-H", "-L", "-P"):
+            continue
+        if word.text.startswith(("-", "(", "!")):
+            return
+        if word.known:
+            yield word
+
+
+def _given_by_find(command: Command) -> Iterator[Word]:
+    """Where `find` begins that gives all its files to this command, through xargs."""
+    upstream = command.upstream
+    is_given = upstream is not None and upstream.name == "find" and "xargs" in command.through
+    if is_given and upstream is not None and not _is_filtered(upstream.arguments):
+        yield from _starts(upstream)
+
+
+def _is_filtered(arguments: list[str]) -> bool:
+    return any(
+        _FIND_FILTERS.match(option) and following not in ("*", ".*", "*.*", "/*")
+        for option, following in itertools.pairwise([*arguments, ""])
+    )
 
 
 def devices(context: Context, command: Command) -> Iterator[Finding]:

@@ -1,5 +1,6 @@
 """Rules D4 and D5: the gate stays on, and the product keeps its secrets."""
 
+import itertools
 import re
 from collections.abc import Callable, Iterator
 
@@ -14,12 +15,14 @@ SECRET_VARIABLES = re.compile(
 _RESERVED = "PULLCORD_"
 _OWN_PROCESSES = re.compile(r"pullcord|manage\.py[ .]+up|board\.asgi|celery.*-A[ .]*board")
 _READS_FOLDERS = frozenset({"grep", "rg", "ag", "tar", "zip", "cp", "rsync", "scp", "mv"})
+_DECLARING = frozenset({"declare", "typeset", "export"})
 _SERVICE_TOOLS = frozenset({"systemctl", "service", "supervisorctl"})
 _STOPPING = frozenset(
     {"stop", "restart", "kill", "disable", "mask", "reload", "try-restart", "reset-failed"}
 )
-_CODE_ENVIRONMENT = re.compile(r"environ|getenv|\bENV\b|process\.env|%ENV|\$_ENV|\$_SERVER")
+_CODE_ENVIRONMENT = re.compile(r"(?i:environ)|getenv|\bENV\b|process\.env|%ENV|\$_ENV|\$_SERVER")
 _ENVIRONMENT_TEXT = re.compile(r"/proc/\S*environ$")  # also with a part that is not known
+_JQ_ENVIRONMENT = re.compile(r"\benv\b|\$ENV\b")
 _CODE_VARIABLE = re.compile(r"(?:process\.env\.|ENV\{|\$ENV\{)['\"]?(\w+)")
 _CODE_SETS = re.compile(  # a test may set such a variable for itself
     r"(?:environ\[|ENV\[|process\.env[.\[])['\"]?(\w+)['\"]?\]?\s*=[^=]"
@@ -48,6 +51,17 @@ _AGENTS: dict[str, re.Pattern[str]] = {
     "goose": re.compile(r"GOOSE_MODE=auto"),
     "cline": re.compile(r"--yolo|(?:^| )-y\b"),
 }
+# The packages that `npx` and its like start them from.
+_PACKAGES = {
+    "@anthropic-ai/claude-code": "claude",
+    "@openai/codex": "codex",
+    "@google/gemini-cli": "gemini",
+    "@qwen-code/qwen-code": "qwen",
+    "aider-chat": "aider",
+    "opencode-ai": "opencode",
+    "@sourcegraph/amp": "amp",
+    "@github/copilot": "copilot",
+}
 
 
 def changes_own_files(context: Context, command: Command) -> Iterator[Finding]:
@@ -59,12 +73,23 @@ def changes_own_files(context: Context, command: Command) -> Iterator[Finding]:
             yield Finding("D4", f"Changes files of this product ({path})")
 
 
-def stops_own_processes(_context: Context, command: Command) -> Iterator[Finding]:
+def stops_own_processes(context: Context, command: Command) -> Iterator[Finding]:
     """D4: the product's processes, by name."""
-    kills = command.name in ("pkill", "killall")
+    kills = command.name in ("pkill", "killall", "skill", "xkill") or (
+        command.name == "fuser" and any(re.match(r"-\w*k|--kill", a) for a in command.arguments)
+    )
     stops = command.name in _SERVICE_TOOLS and _STOPPING.intersection(command.arguments)
-    if (kills or stops) and _OWN_PROCESSES.search(" ".join(command.arguments)):
+    if (kills or stops) and names_own_process(context, command.arguments):
         yield Finding("D4", "Stops processes of this product")
+
+
+def names_own_process(context: Context, arguments: list[str]) -> bool:
+    """Whether words name the product's processes, or the port that they listen on."""
+    line = " ".join(arguments)
+    ports = {port for url in context.product_urls for _, port in network.addresses_in(url)}
+    return _OWN_PROCESSES.search(line) is not None or any(
+        re.search(rf"(?<![\d.]){port}(?!\d)", line) for port in ports if port
+    )
 
 
 def calls_own_address(context: Context, command: Command) -> Iterator[Finding]:
@@ -80,7 +105,8 @@ def calls_own_address(context: Context, command: Command) -> Iterator[Finding]:
 
 def starts_unsafe_agents(_context: Context, command: Command) -> Iterator[Finding]:
     """D4: another agent with its own safeguards switched off."""
-    pattern = _AGENTS.get(command.name)
+    package = re.sub(r"@[\w.^~-]+$", "", command.name)
+    pattern = _AGENTS.get(_PACKAGES.get(package, package))
     line = " ".join([*(f"{name}={value.text}" for name, value in command.assignments),
                      *command.arguments])  # fmt: skip
     if pattern is not None and pattern.search(line):
@@ -123,18 +149,29 @@ def _reads_all_of_it(context: Context, command: Command, path: str) -> bool:
 
 
 def _named_variables(command: Command) -> Iterator[Finding]:
-    if command.name == "printenv":
-        for name in command.arguments:
-            if SECRET_VARIABLES.fullmatch(name):
-                yield Finding("D5", f"Prints a secret of this product ({name})")
-    elif command.name == "ps" and any(
-        "e" in argument for argument in command.arguments if re.fullmatch(r"[a-z]+", argument)
+    found = _printed_variable(command)
+    if found:
+        yield Finding("D5", f"Prints a secret of this product ({found})")
+    if command.name == "ps" and any(
+        "e" in word and word.isalpha() and not re.fullmatch(r"-\w*[oCpuUgGtsOq]|--\w+", before)
+        for before, word in itertools.pairwise(["", *command.arguments])
     ):
         yield Finding("D5", "Shows the environment of other processes (ps e)")
-    elif command.name in ("grep", "egrep", "rg", "awk", "sed") and command.upstream is not None:
-        lists = command.upstream.name in ("env", "printenv", "set", "export", "declare")
-        if lists and any(SECRET_VARIABLES.search(argument) for argument in command.arguments):
-            yield Finding("D5", "Prints a secret of this product")
+
+
+def _printed_variable(command: Command) -> str:
+    """What prints variables by their names, if one of them is a secret of the product."""
+    name, arguments = command.name, command.arguments
+    whole = [one for one in arguments if SECRET_VARIABLES.fullmatch(one)]
+    part = SECRET_VARIABLES.search(" ".join(arguments))
+    if name == "printenv" or (name in _DECLARING and "-p" in arguments):
+        return whole[0] if whole else ""
+    upstream = command.upstream
+    lists = upstream is not None and upstream.name in ("env", "printenv", "set", *_DECLARING)
+    reads = name in ("jq", "gojq") and _JQ_ENVIRONMENT.search(" ".join(arguments)) is not None
+    if part is not None and (reads or (lists and name in ("grep", "egrep", "rg", "awk", "sed"))):
+        return part[0]
+    return ""
 
 
 def _paths(command: Command) -> Iterator[str]:
@@ -178,6 +215,10 @@ def _path_in_code(context: Context, path: str, *, writes: bool) -> Iterator[Find
         yield Finding("D4", f"Changes the policy or files of this product ({path})")
     elif writes and files.is_persistence(path):
         yield Finding("D7", f"Leaves a back door ({path})")
+    elif writes and files.is_device(path):
+        yield Finding("D2", f"Writes to the device {path}")
+    elif writes and files.is_kernel(path):
+        yield Finding("D3", f"Changes a setting of the kernel ({path})")
 
 
 RULES: tuple[Callable[[Context, Command], Iterator[Finding]], ...] = (

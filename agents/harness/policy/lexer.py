@@ -1,8 +1,4 @@
-"""Cuts a shell text into words and operators, as well as it can be done without running it.
-
-It never fails: what is not closed ends with the text. It is used to find what must be denied, not
-to decide what may run, so a mistake here means a question instead of a refusal.
-"""
+"""Cuts a shell text into words and operators, to find what must be denied. It never fails."""
 
 import codecs
 import re
@@ -15,7 +11,7 @@ from agents.harness.policy.nesting import end_of_parentheses
 _OPERATORS = (";;&", "&&", "||", ";;", ";&", "|&", ";", "|", "&", "(", ")")
 _REDIRECTION = re.compile(r"(\d*|\{\w+\})(<<<|<<-|<<|<&|<>|>>|>\||>&|&>>|&>|<|>)")
 _NAME = re.compile(r"[A-Za-z_]\w*|[0-9@*#?$!-]")
-_BRACED = re.compile(r"!?([A-Za-z_]\w*|[0-9@*#?$!-])(?:\[[^]]*\])?(.*)", re.DOTALL)
+_BRACED = re.compile(r"([!#]?)([A-Za-z_]\w*|[0-9@*#?$!-])(?:\[[^]]*\])?(.*)", re.DOTALL)
 _WORD_END = frozenset(" \t\n;&|<>()")
 _MOST_NESTED = 16  # `${a:-${b:-...}}`
 _LONGEST_WORD = 20_000  # `a=$a$a` doubles each time
@@ -41,6 +37,7 @@ class _Part:
     glob: bool = False
     tainted: bool = False
     names: set[str] = field(default_factory=set)
+    output: str | None = None
 
 
 class Lexer:
@@ -144,13 +141,16 @@ class Lexer:
             character = self._text[self._at]
             if character in "<>" and self._text[self._at + 1 : self._at + 2] == "(":
                 self._at += 1
-                self._note(part, self._substitute(self._in_parentheses()), known=False)
+                value = self._substitute(self._in_parentheses())
+                part.output = value.text if value.known else None
+                self._note(part, value, known=False)
             elif character in _WORD_END:
                 break
             else:
                 self._character(part, character)
         text = "".join(part.text)
-        return Word(text, part.known, part.quoted, frozenset(part.names), part.tainted, part.glob)
+        names = frozenset(part.names)
+        return Word(text, part.known, part.quoted, names, part.tainted, part.glob, part.output)
 
     def _character(self, part: _Part, character: str) -> None:
         text = self._text
@@ -218,11 +218,10 @@ class Lexer:
             self._braced(part)
         else:
             match = _NAME.match(text, self._at + 1)
+            self._at = self._at + 1 if match is None else match.end()
             if match is None:
                 part.text.append("$")
-                self._at += 1
             else:
-                self._at = match.end()
                 self._variable(part, match[0])
 
     def _note(self, part: _Part, value: Word, *, known: bool = True) -> None:
@@ -250,16 +249,18 @@ class Lexer:
         if match is None or self._depth >= _MOST_NESTED:
             part.known = False
             return
-        name, rest = match.groups()
-        if not rest:
+        mark, name, rest = match.groups()
+        value = self._variables.get(name)
+        if mark:  # a length, or the value of another variable
+            part.known = False
+            part.names |= {name} if value is None else {*value.names, value.text}
+        if mark or not rest:
             self._variable(part, name)
             return
         part.names.add(name)
+        deeper = self._depth + 1
         inner = Lexer(
-            f'"{rest}"',
-            variables=self._variables,
-            substitute=self._substitute,
-            depth=self._depth + 1,
+            f'"{rest}"', variables=self._variables, substitute=self._substitute, depth=deeper
         )
         token = inner.next()
         used = token.word if token is not None and token.word is not None else Word("")

@@ -58,8 +58,15 @@ _TAKES_HOST_FIRST = frozenset(
     ]
 )
 _GIT_NETWORK = frozenset({"push", "fetch", "pull", "clone", "ls-remote"})
+_OPENSSL_NETWORK = frozenset({"s_client", "s_time", "ocsp", "cmp"})
 _URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://[^\s'\"<>`;|)]+")
 _DEVICE = re.compile(r"/dev/(?:tcp|udp)/([^/\s]+)/(\d+)")
+_HOST_PORT = re.compile(
+    r"['\"]([\w.:-]+)['\"]\s*(?:,|:)\s*['\"]?(?:port['\"]?\s*[:=]\s*)?(\d{2,5})\b"
+)
+_PORT_HOST = re.compile(
+    r"(?<![\w.])(\d{2,5})['\"]?\s*,\s*(?:host(?:name)?\s*[:=]\s*)?['\"]([\w.:-]+)['\"]"
+)
 _DEFAULT_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 _LOCAL_NAMES = frozenset({"localhost", "ip6-localhost", "localhost.localdomain"})
 
@@ -68,6 +75,8 @@ def is_client(command: Command) -> bool:
     """Whether the program exists to connect to other machines."""
     if command.name == "git":
         return bool(_GIT_NETWORK.intersection(command.arguments))
+    if command.name == "openssl":  # most of its commands only work on files
+        return bool(_OPENSSL_NETWORK.intersection(command.arguments[:1]))
     return command.name in CLIENTS
 
 
@@ -89,6 +98,14 @@ def addresses_in(text: str) -> Iterator[tuple[str, int | None]]:
         yield from _of_url(match[0])
     for match in _DEVICE.finditer(text):
         yield match[1], int(match[2])
+
+
+def addresses_in_code(text: str) -> Iterator[tuple[str, int | None]]:
+    """Host and port where a program text names them beside each other, as its libraries take them."""
+    for match in _HOST_PORT.finditer(text):
+        yield match[1], int(match[2])
+    for match in _PORT_HOST.finditer(text):
+        yield match[2], int(match[1])
 
 
 def _of_url(text: str) -> Iterator[tuple[str, int | None]]:
@@ -121,6 +138,8 @@ def is_loopback(host: str) -> bool:
     if host in _LOCAL_NAMES or host.endswith(".localhost"):
         return True
     address = _address(host)
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        address = address.ipv4_mapped
     return address is not None and (address.is_loopback or address.is_unspecified)
 
 

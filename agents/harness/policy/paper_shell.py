@@ -3,56 +3,34 @@
 For the steps of a labelled sequence: files that are put together from known texts.
 """
 
-import base64
-import binascii
 import re
 from collections.abc import MutableMapping
 
 from agents.harness.policy import files
 from agents.harness.policy.commands import Command
 from agents.harness.policy.context import Context
-from agents.harness.policy.shell import printed, read
+from agents.harness.policy.printing import printed
+from agents.harness.policy.shell import read
 
 
 def carry_out(context: Context, entries: MutableMapping[str, str], text: str) -> None:
     """Change `entries` (path -> content, or `-> target`) as the commands of `text` would."""
     for command in read(context, text).commands:
-        content = _output(context, entries, command)
+        content = _output(context, command)
         for redirection in command.redirections:
             if redirection.operator in (">", ">>", ">|") and redirection.target.known:
                 path = files.real(context, redirection.target.text, cwd=command.cwd)
                 before = entries.get(path, "") if redirection.operator == ">>" else ""
                 if content is not None:
                     entries[path] = before + content
+                else:
+                    entries.pop(path, None)  # nobody can look at it
         _change(context, entries, command)
 
 
-def _output(context: Context, entries: MutableMapping[str, str], command: Command) -> str | None:
+def _output(context: Context, command: Command) -> str | None:
     """What the command prints, if that is known."""
-    said = printed(_without_redirections(command))
-    if said is not None:
-        return said
-    paths = [files.real(context, word, cwd=command.cwd) for word in _plain(command)]
-    inputs = [entries[path] for path in paths if path in entries]
-    if not paths and command.upstream is not None:
-        upstream = _output(context, entries, command.upstream)
-        inputs = [] if upstream is None else [upstream]
-    return _filtered(command, "".join(inputs)) if len(inputs) >= max(len(paths), 1) else None
-
-
-def _filtered(command: Command, text: str) -> str | None:
-    """What some programs make of a text."""
-    if command.name in ("cat", "tee"):
-        return text
-    decodes = any(re.fullmatch(r"-\w*[dD]|--decode", word) for word in command.arguments)
-    if command.name == "base64" and decodes:
-        try:
-            return base64.b64decode(text).decode("utf-8", "replace")
-        except binascii.Error:
-            return None
-    if command.name == "rev":
-        return "".join(line[::-1] + "\n" for line in text.splitlines())
-    return None
+    return printed(context, _without_redirections(command))
 
 
 def _without_redirections(command: Command) -> Command:
@@ -70,7 +48,7 @@ def _change(context: Context, entries: MutableMapping[str, str], command: Comman
              for word in _plain(command)]  # fmt: skip
     two = 2
     if command.name == "tee" and command.upstream is not None:
-        said = _output(context, entries, command.upstream)
+        said = _output(context, command.upstream)
         entries.update({path: said for path in paths if said is not None})
     elif command.name == "rm":
         for path in paths:

@@ -12,6 +12,7 @@ from agents.harness.policy.commands import Command, Redirection, Word
 from agents.harness.policy.context import Context
 from agents.harness.policy.lexer import Lexer, Token
 from agents.harness.policy.nesting import alternatives
+from agents.harness.policy.printing import printed
 
 MOST_COMMANDS = 2000
 MOST_DEPTH = 12
@@ -39,7 +40,6 @@ _KEYWORDS = frozenset(
 )
 _DECLARING = frozenset({"export", "declare", "typeset", "local", "readonly"})
 _PIPES = ("|", "|&")
-_PRINTERS = ("echo", "printf")
 
 
 @dataclass
@@ -147,10 +147,8 @@ class _Reader:
         if command.upstream is not None and name in functions:
             return command.upstream.name == name
         before = self._reading.commands[-1:]
-        return (
-            command.background
-            and name in functions
-            and any(one.background and one.name == name for one in before)
+        return name in functions and any(
+            one.name == name and (one.background or command.background) for one in before
         )
 
     def _remember(self, command: Command, *, piped: bool) -> None:
@@ -198,32 +196,21 @@ class _Reader:
         commands = self._reading.commands[before:]
         tainted = any(reads_secret(self._context, command) for command in commands)
         names = frozenset(name for one in commands for word in one.words for name in word.names)
-        output = printed(commands[0]) if len(commands) == 1 else None
+        last = commands[-1] if commands else None
+        is_one = last is not None and len(commands) == _pipe_length(last)
+        output = printed(self._context, last) if is_one and last is not None else None
         if output is None:
             return Word("", known=False, names=names, tainted=tainted)
         return Word(output.rstrip("\n"), names=names, tainted=tainted)
 
 
-def printed(command: Command) -> str | None:
-    """What a command prints, if that is certain: echo and printf of constant words, cat <<END."""
-    if command.name == "cat" and len(command.words) == 1:
-        bodies = [one.body for one in command.redirections if one.operator.startswith("<<")]
-        return bodies[0] if len(bodies) == 1 else None
-    if command.name not in _PRINTERS or not all(word.known for word in command.words):
-        return None
-    if any(one.operator not in ("<", "<<<") and one.number != "2" for one in command.redirections):
-        return None
-    arguments = command.arguments
-    if command.name == "echo":
-        while arguments and re.fullmatch(r"-[neE]+", arguments[0]):
-            arguments = arguments[1:]
-        return " ".join(arguments) + "\n"
-    if not arguments:
-        return ""
-    template, values = arguments[0].replace("\\n", "\n").replace("\\t", "\t"), arguments[1:]
-    for value in values:
-        template = re.sub(r"%[sbq]", lambda _match, value=value: value, template, count=1)  # type: ignore[misc]
-    return template.replace("%%", "%")
+def _pipe_length(command: Command) -> int:
+    """How many commands pipe into each other up to this one."""
+    length = 1
+    while command.upstream is not None:
+        command = command.upstream
+        length += 1
+    return length
 
 
 def reads_secret(context: Context, command: Command) -> bool:

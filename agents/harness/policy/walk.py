@@ -233,7 +233,7 @@ class Walker(Words):
             inner = replace(inner, variables={**inner.variables, name: value})
         # The words are expanded before the assignments in front of them hold.
         fields = self.expand(node.words, state if node.words else inner)
-        stdin = self._redirects(node.redirects, state, UNKNOWN)
+        stdin = self._redirects(node.redirects, state, None)
         here = replace(state, stdin=stdin if stdin is not None else state.stdin)
         is_printed = not any(_is_of_output(one) for one in node.redirects)
         end = self._judge(self, Run(fields, assignments, here))

@@ -4,9 +4,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from agents.harness.policy import files
+from agents.harness.policy import denies, files
 from agents.harness.policy.context import MOST_BYTES_READ, Context
-from agents.harness.policy.programs_paths import Refused
+from agents.harness.policy.programs_paths import Denied, Refused
 from agents.harness.policy.redirects import check_redirect
 from agents.harness.policy.syntax import Literal, Redirect, Script, Word
 from agents.harness.policy.values import UNKNOWN, Expander, Field, Kind, State, Value, join
@@ -38,13 +38,23 @@ class Words(ABC):
     def script(self, script: Script, state: State) -> End:
         """Judge the commands of a substitution."""
 
-    def note_written(self, path: str, content: Value) -> None:
-        """Remember that the text writes a file; what it writes twice is not known."""
+    def note_written(self, path: str, content: Value, *, appends: bool = False) -> None:
+        """Remember that the text writes a file; what it writes twice is not known.
+
+        The text of a value that is not known is what it may be: for the rules that deny.
+        """
         known = self.written.get(path)
-        if known in (None, UNKNOWN, content):
+        if appends:
+            before = known.text if known is not None else self._before(path)
+            self.written[path] = Value(before + content.text, Kind.TEXT)
+        elif known in (None, content):
             self.written[path] = content
         else:
-            self.written[path] = Value("more than once", Kind.TEXT)
+            self.written[path] = Value(content.text, Kind.TEXT)
+
+    def _before(self, path: str) -> str:
+        content = self.context.files.read(path) or b""
+        return content[:MOST_BYTES_READ].decode("utf-8", "replace")
 
     def script_text(self, path: str, state: State) -> str:
         """Rule C2: the content of a script at this moment, or what the text itself writes there."""
@@ -62,6 +72,8 @@ class Words(ABC):
         if self.has_moved or any(files.is_below(place, written) for written in self.written):
             value = self.written.get(place, UNKNOWN)
             if value.kind is not Kind.KNOWN or self.has_moved:
+                for finding in denies.judge(self.context, value.text).findings:
+                    raise Denied(finding.rule, finding.reason)
                 raise Refused("C2", f"Runs a script that the same call writes ({path})")
             return value.text
         content = self.context.files.read(place)
@@ -84,9 +96,12 @@ class Words(ABC):
         return replace(output, text=output.text.rstrip("\n"))
 
     def _redirects(
-        self, redirects: Sequence[Redirect], state: State, output: Value
+        self, redirects: Sequence[Redirect], state: State, output: Value | None
     ) -> Value | None:
-        """Check them; the value that they give to the standard input, if they do."""
+        """Check them; the value that they give to the standard input, if they do.
+
+        `output` is None as long as it has not been looked at what the command prints.
+        """
         stdin: Value | None = None
         for one in redirects:
             if one.body is not None:
@@ -100,14 +115,16 @@ class Words(ABC):
                 stdin = found
         return stdin
 
-    def _redirected(self, one: Redirect, state: State, output: Value) -> Value:
+    def _redirected(self, one: Redirect, state: State, output: Value | None) -> Value:
         part = one.target[0]
         fields = self.expand([one.target], state)
         for folder in state.folders:
             here = replace(self.context, cwd=folder)
-            path = check_redirect(here, one.operator, fields, output)
-            if path is not None:
-                self.note_written(path, output if one.operator in (">", ">|") else UNKNOWN)
+            path = check_redirect(here, one.operator, fields, output or UNKNOWN)
+            prints = one.number in ("", "1")
+            if path is not None and (output is not None or not prints):
+                given = (output or UNKNOWN) if prints or one.operator[:1] == "&" else UNKNOWN
+                self.note_written(path, given, appends=one.operator in (">>", "&>>"))
         if len(one.target) == 1 and not isinstance(part, Literal) and one.operator == "<":
             return self._file_of(one.target, state)
         return UNKNOWN

@@ -8,7 +8,9 @@ from dataclasses import replace
 
 from agents.harness.policy.commands import Command, Word
 from agents.harness.policy.context import Context
-from agents.harness.policy.shell import MOST_DEPTH, printed, read
+from agents.harness.policy.embedded import shell_texts
+from agents.harness.policy.printing import given
+from agents.harness.policy.shell import MOST_DEPTH, read
 
 SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "ash"})
 
@@ -63,6 +65,7 @@ _PAIRS = frozenset(
 _CONTAINERS = frozenset({"docker", "podman", "nerdctl"})
 _FIND_STARTS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _TAKES_TEXT = {"su": "-c", "script": "-c", "flock": "-c", "env": "-S", "mapfile": "-C"}
+_ONLY_TEXT = frozenset({"eval", "trap", *_TAKES_TEXT})
 
 
 def unwrapped(context: Context, commands: list[Command], *, depth: int = 0) -> Iterator[Command]:
@@ -74,10 +77,15 @@ def unwrapped(context: Context, commands: list[Command], *, depth: int = 0) -> I
 
 
 def _inner(context: Context, command: Command, depth: int) -> Iterator[Command]:
-    text = _text_argument(command)
-    if text is not None:
+    texts = [*shell_texts(command), *_text_argument(command)]
+    for text in texts:
         yield from _text(context, command, text, depth)
-    elif command.name in SHELLS:
+    if command.name not in _ONLY_TEXT or not texts:
+        yield from _started(context, command, depth)
+
+
+def _started(context: Context, command: Command, depth: int) -> Iterator[Command]:
+    if command.name in SHELLS:
         yield from _shell(context, command, depth)
     elif command.name == "find":
         yield from _find(command)
@@ -91,17 +99,17 @@ def _inner(context: Context, command: Command, depth: int) -> Iterator[Command]:
         yield from _wrapper(context, command, depth)
 
 
-def _text_argument(command: Command) -> str | None:
+def _text_argument(command: Command) -> list[str]:
     """Shell text that a command is given as an argument (shells themselves are read elsewhere)."""
     name, arguments = command.name, command.arguments
     if name == "eval":
-        return " ".join(arguments)
+        return [" ".join(arguments)]
     if name == "trap" and arguments:
-        return arguments[0]
+        return arguments[:1]
     option = _TAKES_TEXT.get(name)
     if option is not None and option in arguments[:-1]:
-        return arguments[arguments.index(option) + 1]
-    return None
+        return [arguments[arguments.index(option) + 1]]
+    return []
 
 
 def _wrapper(context: Context, command: Command, depth: int) -> Iterator[Command]:
@@ -109,7 +117,7 @@ def _wrapper(context: Context, command: Command, depth: int) -> Iterator[Command
     letters, before = _REST[name]
     for inner in _rest(command, command.words[1:], letters, before):
         if name == "xargs":
-            yield _with_input(command, inner)
+            yield _with_input(context, command, inner)
         elif name in ("ssh", "watch"):
             yield from _text(context, command, " ".join(inner.argv), depth)
         else:
@@ -147,9 +155,9 @@ def _rest(command: Command, words: list[Word], letters: str, before: int) -> Ite
         )
 
 
-def _with_input(command: Command, inner: Command) -> Command:
+def _with_input(context: Context, command: Command, inner: Command) -> Command:
     """xargs puts what is piped into it behind the words of its command."""
-    text = printed(command.upstream) if command.upstream is not None else None
+    text = given(context, command)
     if text is None:
         return replace(inner, words=[*inner.words, Word("", known=False)], secret=None)
     words = [*inner.words, *(Word(part) for part in text.split())]
@@ -194,17 +202,9 @@ def _shell(context: Context, command: Command, depth: int) -> Iterator[Command]:
             return
         if option in ("-o", "+o", "-O", "+O", "--rcfile", "--init-file") and rest:
             rest.pop(0)
-    text = standard_input(command) if not rest else None
+    text = given(context, command) if not rest else None
     if text is not None:
         yield from _text(context, command, text, depth)
-
-
-def standard_input(command: Command) -> str | None:
-    """The text that a command reads, if it is known: a here-document, or a pipe from echo."""
-    for redirection in command.redirections:
-        if redirection.body is not None:
-            return redirection.body
-    return printed(command.upstream) if command.upstream is not None else None
 
 
 def _text(context: Context, command: Command, text: str, depth: int) -> Iterator[Command]:

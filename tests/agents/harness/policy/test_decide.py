@@ -135,7 +135,7 @@ def test_a_script_is_judged_by_its_content_at_this_moment(gate, context):
     assert gate("sh tool.sh").rule == "A1"
     script.write_text("#!/bin/sh\nrm -rf /\n")
     for command in ("sh tool.sh", "./tool.sh", ". ./tool.sh", "sudo bash tool.sh", "bash <tool.sh"):
-        assert gate(command).tier is (Tier.ASK if "<" in command else Tier.DENY), command
+        assert gate(command).tier is Tier.DENY, command
 
 
 def test_scratch_is_looked_at_where_it_really_is(gate, context):
