@@ -16,6 +16,7 @@ from board.models import Approval, Card, Membership, Project, Run, User, Worker
 from board.states import ROLE_ORDER, Role
 
 NUMBER_DIGITS = 9  # of a card; more do not fit in the column
+APPROVAL_PARTS = ("run__card__project", "project", "decided_by", "first_by", "looked_by")
 DOES = {
     Role.VIEWER: "see this project",
     Role.MEMBER: "change cards here",
@@ -95,7 +96,7 @@ def get_run(user: User, run_id: int, *, role: Role = Role.VIEWER) -> Run:
 def list_approvals(user: User) -> QuerySet[Approval]:
     """Return the questions of all projects that `user` is a member of, oldest first."""
     return (
-        Approval.objects.select_related("run__card__project", "project", "decided_by")
+        Approval.objects.select_related(*APPROVAL_PARTS)
         .filter(project__memberships__user=user, project__archived_at__isnull=True)
         .order_by("id")
     )
@@ -104,7 +105,7 @@ def list_approvals(user: User) -> QuerySet[Approval]:
 def get_approval(user: User, approval_id: int, *, role: Role = Role.VIEWER) -> Approval:
     """Return a question with its run, card and project. Raises as `get_card`."""
     approval = (
-        Approval.objects.select_related("run__card__project", "project", "decided_by", "step")
+        Approval.objects.select_related(*APPROVAL_PARTS, "step", "run__card__created_by")
         .filter(pk=approval_id)
         .first()
     )

@@ -186,6 +186,11 @@ class ApprovalAnswer(Schema):
     decided_at: datetime | None
     comment: str
     edited_input: Any = None
+    critical: bool
+    digest: str
+    shown: Json
+    first_by: str | None
+    expires_at: datetime | None
 
 
 class EventAnswer(Schema):

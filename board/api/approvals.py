@@ -4,9 +4,10 @@ from ninja import Router
 
 from board import access
 from board.actions.approvals import decide
+from board.actions.endings import ask_agent
 from board.api.answers import ApprovalAnswer, answers
+from board.api.approval_contents import describe_approval
 from board.api.bodies import After, Decision, Limit
-from board.api.contents import describe_approval
 from board.api.tokens import ApiRequest
 from board.states import ApprovalStatus, Role
 
@@ -38,8 +39,11 @@ def show(request: ApiRequest, approval_id: int) -> ApprovalAnswer:
 
 @router.post("/approvals/{int:approval_id}/decide", response=answers(ApprovalAnswer))
 def answer(request: ApiRequest, approval_id: int, body: Decision) -> ApprovalAnswer:
-    """Answer a question. The first answer counts; a later one gets 409 and who was first."""
-    approval = access.get_approval(request.auth, approval_id)
+    """Answer a question, or ask the agent. The first answer counts; a later one gets 409 and who was first."""
+    approval = access.get_approval(request.auth, approval_id, role=Role.MEMBER)
+    if body.verdict == "ask":
+        ask_agent(approval, by=request.auth, question=body.comment)
+        return describe_approval(approval)
     decide(
         approval,
         by=request.auth,
@@ -48,5 +52,6 @@ def answer(request: ApiRequest, approval_id: int, body: Decision) -> ApprovalAns
         scope=body.scope,
         edited_input=body.input,
         comment=body.comment,
+        digest=body.digest,
     )
     return describe_approval(approval)

@@ -103,12 +103,17 @@ class Move(Body):
 
 
 class Decision(Body):
-    """The answer to a question; `input` replaces the call's input, if it is approved."""
+    """The answer to a question; `input` replaces the call's input, if it is approved.
 
-    verdict: Literal["approve", "deny"]
+    `ask` decides nothing: `comment` is a question to the agent, which may ask again. `digest`, if
+    sent, is that of the question as it was seen.
+    """
+
+    verdict: Literal["approve", "deny", "ask"]
     scope: ApprovalScope = ApprovalScope.ONCE
     input: dict[str, Any] | None = None
     comment: str = ""
+    digest: str = ""
 
 
 def unique(refs: Sequence[str]) -> list[str]:

@@ -8,7 +8,6 @@ from urllib.parse import urlsplit, urlunsplit
 from django.db.models import Prefetch, QuerySet
 
 from board.api.answers import (
-    ApprovalAnswer,
     Attempt,
     CardAnswer,
     ColumnAnswer,
@@ -20,7 +19,7 @@ from board.api.answers import (
     StepAnswer,
     UsageAnswer,
 )
-from board.models import Approval, Card, Dependency, Event, Project, Run, Step
+from board.models import Card, Dependency, Event, Project, Run, Step
 from board.states import CardStatus, RunStatus
 
 MAX_TEXT = 4_000  # characters of one text inside a step
@@ -255,28 +254,6 @@ def _hunk_text(hunk: dict[str, Any]) -> str:
 
 def _mark(kind: str) -> str:
     return "\\ " if kind == "\\" else kind
-
-
-def describe_approval(approval: Approval) -> ApprovalAnswer:
-    """Return a question that was fetched through `access`."""
-    return ApprovalAnswer(
-        id=approval.pk,
-        card=approval.run.card.ref,
-        run=approval.run_id,
-        status=approval.status,
-        tool=approval.tool,
-        input=approval.input,
-        rule=approval.rule,
-        reasons=approval.reasons,
-        sandbox=approval.sandbox,
-        effects=approval.effects,
-        created_at=approval.created_at,
-        scope=approval.scope,
-        decided_by=str(approval.decided_by) if approval.decided_by else None,
-        decided_at=approval.decided_at,
-        comment=approval.comment,
-        edited_input=approval.edited_input,
-    )
 
 
 def describe_event(event: Event, key: str) -> EventAnswer:

@@ -1,12 +1,15 @@
 """Open questions in words: who wants what, the call itself, and whether it may be answered at a glance."""
 
 from dataclasses import dataclass
+from datetime import timedelta
 from html import escape
 
+from django.utils import timezone
+
 from board.ansi import visible
-from board.models import Approval, Project
+from board.models import Approval, Project, User
 from board.states import ApprovalStatus
-from board.templatetags.markup import agent_face, icon, plural, since
+from board.templatetags.markup import agent_face, face, icon, plural, since
 from board.unseen import is_unseen
 
 SHOWN = 2  # questions in the banner; the others are one click away
@@ -22,9 +25,9 @@ WANTS = {
 
 def open_questions(project: Project) -> list[Approval]:
     """Return the project's open questions, oldest first, with their run and card. One query."""
-    rows = Approval.objects.select_related("run__card__project").defer(
-        "run__evidence", "run__changes", "run__plan"
-    )
+    rows = Approval.objects.select_related(
+        "run__card__project", "project", "looked_by", "first_by"
+    ).defer("run__evidence", "run__changes", "run__plan")
     return list(rows.filter(project=project, status=ApprovalStatus.PENDING).order_by("id"))
 
 
@@ -45,13 +48,33 @@ def call_text(question: Approval) -> str:
 
 
 def is_short(question: Approval) -> bool:
-    """Return whether the whole call fits the banner and hides nothing, so that it may be answered there."""
+    """Return whether the whole call fits the banner and hides nothing, so that it may be answered there.
+
+    A critical one is answered where everything about it is seen.
+    """
+    if question.critical:
+        return False
     command = question.input.get("command")
     if not isinstance(command, str) or question.facts.get("scripts"):
         return False
     if len(command) > MAX_CHARACTERS or len(command.splitlines()) > MAX_LINES:
         return False
     return not any(map(is_unseen, command))
+
+
+def is_overdue(question: Approval) -> bool:
+    """Return whether an open question waits for longer than its project wants. Needs its project."""
+    waits = timezone.now() - question.created_at
+    is_open = question.status == ApprovalStatus.PENDING
+    return is_open and waits >= timedelta(minutes=question.project.overdue_minutes)
+
+
+def looker(question: Approval) -> User | None:
+    """Return who is looking at an open question now."""
+    until = question.looked_until
+    if question.status != ApprovalStatus.PENDING or until is None or until <= timezone.now():
+        return None
+    return question.looked_by
 
 
 @dataclass(frozen=True)
@@ -113,8 +136,20 @@ def _row(question: Approval) -> str:
         f'<li class="ask-row" data-question="{question.pk}" tabindex="-1">'
         f'<p class="ask-row__who">{agent_face(who)}<strong>{escape(who)}</strong> wants to {wants(question)}'
         f' for <a class="link" href="/cards/{card.ref}/run/">{card.ref}</a> · '
-        f"{since(question.created_at)}</p>"
+        f"{since(question.created_at)}{_marks(question)}</p>"
         f'<p class="ask-row__what"><code dir="ltr">{visible(call_text(question))}</code>'
         f'<span class="ask-row__why">{why}</span></p>'
         f'<div class="ask-row__acts{short}">{Buttons(question, keys=True)}</div></li>'
     )
+
+
+def _marks(question: Approval) -> str:
+    """Return what else a person wants to know before answering: who is at it, and how far it is."""
+    marks = ""
+    if question.first_by is not None:
+        marks += f' · <span class="mark-note">{icon("check", "s")}1 of 2: {escape(str(question.first_by))}</span>'
+    person = looker(question)
+    if person is not None and question.looked_until is not None:
+        until = question.looked_until.isoformat(timespec="seconds")
+        marks += f' · <span class="mark-note" data-until="{until}">{face(person)}is looking</span>'
+    return marks

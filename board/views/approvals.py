@@ -1,7 +1,6 @@
-"""The inbox of all projects' questions, one question in full, and the answer."""
+"""One question in full, the answer to it, and what was answered before."""
 
 import json
-from itertools import groupby
 from typing import Any
 
 from django.contrib import messages
@@ -11,10 +10,15 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from board.access import check_role, get_approval, list_approvals
-from board.actions import approvals
-from board.errors import AlreadyDecidedError, ValidationError
+from board.actions import approvals, approvers, endings, looking
+from board.errors import (
+    AlreadyDecidedError,
+    NotAllowedError,
+    TransitionError,
+    ValidationError,
+)
 from board.forms import sent
-from board.models import Approval, Membership, Project
+from board.models import Approval, User
 from board.states import ROLE_ORDER, ApprovalScope, ApprovalStatus, Role
 from board.views.accounts import next_page
 from board.views.context import open_questions, stamp_of
@@ -22,7 +26,6 @@ from board.views.errors import wants_page
 from board.views.people import person
 from board.views.questions import EDITED_AS_TEXT, QUICK_REASONS, Question
 
-ANSWERED_SHOWN = 8  # of the recently answered, below the open ones
 PER_PAGE = 50
 
 # The buttons of the page -> approve?, how far
@@ -33,30 +36,6 @@ ANSWERS = {
     "edit": (True, ApprovalScope.ONCE),
     "deny": (False, ApprovalScope.ONCE),
 }
-
-
-@require_safe
-def inbox(request: HttpRequest) -> HttpResponse:
-    """Show the questions that wait, by project, and what was answered lately."""
-    user = person(request)
-    found = list_approvals(user)
-    pending = list(found.filter(status=ApprovalStatus.PENDING).order_by("project__name", "id"))
-    answered = found.exclude(status=ApprovalStatus.PENDING).order_by("-decided_at", "-id")
-    roles = dict(Membership.objects.filter(user=user).values_list("project_id", "role"))
-    groups = [
-        (project, [Question(each) for each in rows], _may_answer(roles[project.pk]))
-        for project, rows in _by_project(pending)
-    ]
-    context = {
-        "place": "approvals",
-        "tab": "waiting",
-        "groups": groups,
-        "waiting": len(pending),
-        "answered": [Question(each) for each in answered[:ANSWERED_SHOWN]],
-        "me": user,
-    }
-    name = "approvals/_inbox.html" if "HX-Request" in request.headers else "approvals/inbox.html"
-    return render(request, name, context)
 
 
 @require_safe
@@ -80,9 +59,18 @@ def answered(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def waiting(request: HttpRequest) -> HttpResponse:
-    """Say how many questions wait, and a stamp that changes with them."""
-    ids = open_questions(person(request))
-    return JsonResponse({"waiting": len(ids), "stamp": stamp_of(ids)})
+    """Say how many questions wait, which is the newest, and a stamp that changes with them."""
+    user = person(request)
+    questions = open_questions(user)
+    newest = get_approval(user, questions[-1].pk) if questions else None
+    return JsonResponse(
+        {
+            "waiting": len(questions),
+            "newest": newest.pk if newest else None,
+            "words": f"{newest.run.agent} asks about {newest.run.card.ref}" if newest else "",
+            "stamp": stamp_of(questions),
+        }
+    )
 
 
 @require_safe
@@ -92,27 +80,26 @@ def show(request: HttpRequest, approval_id: int) -> HttpResponse:
 
 
 @require_POST
+def look(request: HttpRequest, approval_id: int) -> HttpResponse:
+    """Say that this person looks at the question; an open page does so again and again."""
+    user = person(request)
+    looking.look_at(get_approval(user, approval_id, role=Role.MEMBER), by=user)
+    return HttpResponse(status=204)
+
+
+@require_POST
 def decide(request: HttpRequest, approval_id: int) -> HttpResponse:
     """Answer a question; the first answer wins, and a later one is told whose it was."""
     user = person(request)
     approval = get_approval(user, approval_id, role=Role.MEMBER)
     answer = _answer(request)
-    approve, scope = ANSWERS[answer]
     try:
-        approvals.decide(
-            approval,
-            by=user,
-            role=check_role(user, approval.project_id, Role.MEMBER),
-            approve=approve,
-            scope=scope,
-            edited_input=_edited(request, approval) if answer == "edit" else None,
-            comment=_comment(request),
-            op_id=sent(request, "op_id"),
-        )
-    except ValidationError as error:
+        _carry_out(request, approval, user, answer)
+    except (ValidationError, NotAllowedError, TransitionError) as error:
         if not wants_page(request):
             raise
-        return _page(request, approval, refused=error.message)
+        again = get_approval(user, approval_id)
+        return _page(request, again, refused=error.message, status=error.status)
     except AlreadyDecidedError as error:
         if not wants_page(request):
             raise
@@ -121,9 +108,31 @@ def decide(request: HttpRequest, approval_id: int) -> HttpResponse:
     question = Question(approval)
     if not wants_page(request):
         return JsonResponse({"status": approval.status, "message": f"You {question.outcome}."})
-    messages.success(request, f"You {question.outcome}. {question.agent} goes on.")
+    after = "A second person must too." if question.is_open else f"{question.agent} goes on."
+    messages.success(request, f"You {question.outcome}. {after}")
     following = next_page(request)
     return HttpResponseRedirect(following if following != "/" else "/approvals/")
+
+
+def _carry_out(request: HttpRequest, approval: Approval, user: User, answer: str) -> None:
+    """Do what the button says. Raises what the actions raise."""
+    if answer == "ask":
+        endings.ask_agent(
+            approval, by=user, question=_comment(request), op_id=sent(request, "op_id")
+        )
+        return
+    approve, scope = ANSWERS[answer]
+    approvals.decide(
+        approval,
+        by=user,
+        role=check_role(user, approval.project_id, Role.MEMBER),
+        approve=approve,
+        scope=scope,
+        edited_input=_edited(request, approval) if answer == "edit" else None,
+        comment=_comment(request),
+        op_id=sent(request, "op_id"),
+        digest=sent(request, "digest"),
+    )
 
 
 def _answer(request: HttpRequest) -> str:
@@ -132,7 +141,7 @@ def _answer(request: HttpRequest) -> str:
     if not answer:
         verdict = sent(request, "verdict")
         answer = (sent(request, "scope") or "once") if verdict == "approve" else verdict
-    if answer not in ANSWERS:
+    if answer not in {*ANSWERS, "ask"}:
         raise BadRequest("no such answer")
     return answer
 
@@ -157,10 +166,12 @@ def _comment(request: HttpRequest) -> str:
     return " ".join(part for part in parts if part)
 
 
-def _page(request: HttpRequest, approval: Approval, *, refused: str = "") -> HttpResponse:
+def _page(
+    request: HttpRequest, approval: Approval, *, refused: str = "", status: int = 200
+) -> HttpResponse:
     user = person(request)
     role = check_role(user, approval.project_id, Role.VIEWER)
-    open_ids = open_questions(user)
+    open_ids = [each.pk for each in open_questions(user)]
     context = {
         "place": "approvals",
         "question": Question(approval),
@@ -168,8 +179,9 @@ def _page(request: HttpRequest, approval: Approval, *, refused: str = "") -> Htt
         "project": approval.project,
         "role": role,
         "me": user,
-        "may_answer": _may_answer(role),
+        "may_answer": ROLE_ORDER[role] >= ROLE_ORDER[Role.MEMBER],
         "may_always": ROLE_ORDER[role] >= ROLE_ORDER[Role.MAINTAINER],
+        "hindrance": _hindrance(approval, user, role),
         "quick_reasons": QUICK_REASONS,
         "refused": refused,
         "typed": sent(request, "input") if refused else "",
@@ -177,13 +189,14 @@ def _page(request: HttpRequest, approval: Approval, *, refused: str = "") -> Htt
         "next_id": next((pk for pk in open_ids if pk > approval.pk), None),
         "previous_id": next((pk for pk in reversed(open_ids) if pk < approval.pk), None),
     }
-    return render(request, "approvals/question.html", context, status=422 if refused else 200)
+    return render(request, "approvals/question.html", context, status=status)
 
 
-def _by_project(pending: list[Approval]) -> list[tuple[Project, list[Approval]]]:
-    grouped = groupby(pending, key=lambda each: each.project_id)
-    return [(rows[0].project, rows) for rows in (list(each) for _, each in grouped)]
-
-
-def _may_answer(role: str) -> bool:
-    return ROLE_ORDER[Role(role)] >= ROLE_ORDER[Role.MEMBER]
+def _hindrance(approval: Approval, user: User, role: Role) -> str:
+    """Return why this person may not approve the question, or nothing."""
+    card = approval.run.card
+    try:
+        approvers.check_may_approve(approval, card, by=user, role=role, scope=ApprovalScope.ONCE)
+    except NotAllowedError as error:
+        return error.message
+    return ""

@@ -2,10 +2,12 @@
 
 import hashlib
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cached_property
 
 from django.conf import settings
 from django.http import HttpRequest
+from django.utils import timezone
 
 from board.access import list_approvals
 from board.models import Membership, Project, User
@@ -29,8 +31,8 @@ class Shell:
         return user if isinstance(user, User) or getattr(user, "is_authenticated", False) else None
 
     @cached_property
-    def questions(self) -> list[int]:
-        """The ids of the questions that wait in the person's projects."""
+    def questions(self) -> "list[Open]":
+        """The questions that wait in the person's projects."""
         return open_questions(self.user) if self.user else []
 
     @property
@@ -84,15 +86,30 @@ class Shell:
         return str(match.kwargs.get("key", "")).upper() or ref.rpartition("-")[0].upper()
 
 
-def open_questions(user: User) -> list[int]:
-    """Return the ids of the questions that wait in the person's projects, oldest first."""
+@dataclass(frozen=True)
+class Open:
+    """An open question, and what others do with it now."""
+
+    pk: int
+    first_by: int | None
+    looked_by: int | None
+
+
+def open_questions(user: User) -> list[Open]:
+    """Return the questions that wait in the person's projects, oldest first."""
     pending = list_approvals(user).filter(status=ApprovalStatus.PENDING)
-    return list(pending.values_list("pk", flat=True))
+    rows = pending.values_list("pk", "first_by_id", "looked_by_id", "looked_until")
+    now = timezone.now()
+    return [
+        Open(pk, first_by, looked_by if until is not None and until > now else None)
+        for pk, first_by, looked_by, until in rows
+    ]
 
 
-def stamp_of(ids: Iterable[int]) -> str:
-    """Return a short text that is the same for the same ids only."""
-    return hashlib.sha256(repr(sorted(ids)).encode()).hexdigest()[:12]
+def stamp_of(questions: Iterable[Open]) -> str:
+    """Return a short text that is the same for the same questions in the same state only."""
+    rows = [(each.pk, each.first_by, each.looked_by) for each in questions]
+    return hashlib.sha256(repr(rows).encode()).hexdigest()[:12]
 
 
 def shell(request: HttpRequest) -> dict[str, Shell]:

@@ -4,11 +4,29 @@ import json
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-from board.fragments.questions import MAX_CHARACTERS, MAX_LINES, call_text, is_short, wants
-from board.models import Approval
+from board.fragments.questions import (
+    MAX_CHARACTERS,
+    MAX_LINES,
+    call_text,
+    is_overdue,
+    is_short,
+    looker,
+    wants,
+)
+from board.models import Approval, User
 from board.states import ApprovalScope, ApprovalStatus
+from board.views.question_parts import (
+    Exchange,
+    Script,
+    changes_since,
+    diff_of,
+    follow_up,
+    said_before,
+    scripts_of,
+)
 
 QUICK_REASONS = (
     "Not needed for this card.",
@@ -79,10 +97,52 @@ class Question:
         paths = self.approval.facts.get("paths") or {}
         return [RealPath(str(written), str(real)) for written, real in dict(paths).items()]
 
+    @cached_property
+    def scripts(self) -> list[Script]:
+        """The scripts that would run, each with its content and the hash of it."""
+        return scripts_of(self.approval)
+
+    @cached_property
+    def diff(self) -> dict[str, Any] | None:
+        """What a write would change in its file."""
+        return diff_of(self.approval)
+
+    @cached_property
+    def again(self) -> list[str]:
+        """Why it asks although it was approved before."""
+        return changes_since(self.approval)
+
+    @cached_property
+    def said(self) -> list[Exchange]:
+        """What people asked the agent about it before, and its answers."""
+        return said_before(self.approval)
+
+    @cached_property
+    def follow_up(self) -> Approval | None:
+        """The question that came of asking the agent."""
+        return follow_up(self.approval)
+
     @property
-    def scripts(self) -> list[tuple[str, str]]:
-        """The scripts that would run, each with the hash of its content."""
-        return [(str(p), str(d)) for p, d in dict(self.approval.facts.get("scripts") or {}).items()]
+    def remembered(self) -> list[tuple[str, str]]:
+        """What an answer may make last, in words: the button, and what it would allow."""
+        if self.approval.critical:
+            return []
+        same = " with the same content of its scripts" if self.scripts else ""
+        name = self.approval.project.name
+        return [
+            ("For this run", f"exactly this call{same}, until this run ends"),
+            ("Always", f"exactly this call{same}, in every run of {name}, until it is withdrawn"),
+        ]
+
+    @property
+    def is_overdue(self) -> bool:
+        """Whether it waits for longer than the project wants."""
+        return is_overdue(self.approval)
+
+    @property
+    def looked_by(self) -> User | None:
+        """Who is looking at it now."""
+        return looker(self.approval)
 
     @property
     def sandbox(self) -> str:
@@ -118,7 +178,7 @@ class Question:
         }
         match ApprovalStatus(self.approval.status):
             case ApprovalStatus.PENDING:
-                return "waits"
+                return "approved this" if self.approval.first_by_id else "waits"
             case ApprovalStatus.APPROVED:
                 edited = " with a change" if self.approval.edited_input is not None else ""
                 return how.get(ApprovalScope(self.approval.scope), "approved this") + edited

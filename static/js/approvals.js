@@ -1,5 +1,7 @@
 // The inbox and the question in full: keys, and what happens when somebody else answers first.
-const page = document.querySelector("[data-question-page]");
+import { csrf } from "./http.js";
+
+let page = document.querySelector("[data-question-page]");
 
 function typing(target) {
   return target.matches("input:not([type=radio]), textarea, select, [contenteditable]");
@@ -29,6 +31,7 @@ const QUESTION = {
   k: () => document.querySelector("[data-previous]")?.click(),
   e: () => page.querySelector("[data-edit]")?.focus(),
   d: () => page.querySelector("#comment")?.focus(),
+  q: () => page.querySelector("#comment")?.focus(),
 };
 const ANSWERS = { a: () => press("once"), r: () => press("run") };
 
@@ -47,16 +50,46 @@ document.addEventListener("keydown", (event) => {
   act();
 });
 
-// Somebody else answered this one: show who, instead of buttons that would come too late.
+// Somebody else answered this one, or approved it as the first of two: show who, instead of buttons that would come
+// too late. That somebody else looks is shown without touching what is being typed.
 if (page?.dataset.open === "1") {
   document.addEventListener("pullcord:questions", async () => {
     const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
-    if (!answer.ok) return;
+    if (!answer.ok || !page.isConnected) return;
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
     const now = fresh.querySelector("[data-question-page]");
-    if (now?.dataset.open !== "0") return;
-    page.replaceWith(document.importNode(now, true));
+    if (!now) return;
+    if (now.dataset.state === page.dataset.state) {
+      showLooker(now);
+      return;
+    }
+    const written = page.querySelector("#comment")?.value;
+    const next = document.importNode(now, true);
+    page.replaceWith(next);
+    page = next;
+    if (written && page.querySelector("#comment")) page.querySelector("#comment").value = written;
     const words = now.querySelector(".note")?.textContent.trim().replace(/\s+/g, " ");
     document.dispatchEvent(new CustomEvent("pullcord:toast", { detail: { text: words || "Somebody answered." } }));
   });
 }
+
+function showLooker(now) {
+  page.querySelector("[data-looker]")?.remove();
+  const looker = now.querySelector("[data-looker]");
+  if (looker) page.querySelector(".ask__body").prepend(document.importNode(looker, true));
+}
+
+// While this page is seen, the others are told who looks at the question.
+const LOOK_SECONDS = 45;
+if (page?.dataset.look) {
+  const look = () => {
+    if (document.hidden || !page.dataset.look) return;
+    fetch(page.dataset.look, { method: "POST", headers: { "X-CSRFToken": csrf() } }).catch(() => {});
+  };
+  look();
+  setInterval(look, LOOK_SECONDS * 1000);
+  document.addEventListener("visibilitychange", look);
+}
+
+// A filter counts as soon as it is chosen.
+document.addEventListener("change", (event) => event.target.closest("[data-filters]")?.requestSubmit());

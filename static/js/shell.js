@@ -2,5 +2,6 @@
 import "./times.js";
 import "./toast.js";
 import "./waiting.js";
+import "./notify.js";
 import "./forms.js";
 import "./refresh.js";
