@@ -10,7 +10,8 @@ class AgentsConfig(AppConfig):
     verbose_name = "Agents"
 
     def ready(self) -> None:
-        """Listen to what the board announces."""
-        from agents import receivers
+        """Keep secrets out of this process's log, and listen to what the board announces."""
+        from agents import known_secrets, receivers
 
+        known_secrets.learn_product_secrets()
         receivers.connect()

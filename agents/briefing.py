@@ -25,6 +25,7 @@ class Brief:
     repository: str
     target_branch: str
     setup_command: str
+    secret_files: Sequence[str]  # of the local repository, copied into the worktree
     checks: Sequence[str]
     is_rehearsal: bool
     profile: str  # of tools: the narrower of the project's and the card's
@@ -50,6 +51,7 @@ def load_brief(run_id: int, fence: int) -> Brief:
         repository=project.repository,
         target_branch=project.target_branch,
         setup_command=project.setup_command,
+        secret_files=tuple(project.secret_files),
         checks=tuple(card.checks),
         is_rehearsal=project.is_rehearsal,
         profile=narrower(project.tool_profile, card.tool_profile),

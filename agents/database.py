@@ -6,8 +6,9 @@ asgiref's single thread would serialise all runs of a worker (django/asgiref#348
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields, is_dataclass, replace
 from functools import partial
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from django.db import (
     DEFAULT_DB_ALIAS,
@@ -18,6 +19,8 @@ from django.db import (
     connections,
 )
 from django.db.backends.base.base import BaseDatabaseWrapper
+
+from agents.harness.redaction import Redactor
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -55,6 +58,29 @@ class Database:
         self._threads.shutdown(wait=True)
         for each in self._connections:
             each.close()
+
+
+class RedactedDatabase(Database):
+    """The same, for all that a run writes: no argument of an action holds a secret of the run."""
+
+    def __init__(self, db: Database, redactor: Redactor) -> None:
+        self._db = db
+        self._redactor = redactor
+
+    async def __call__(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run `function` with redacted arguments and return what it returns."""
+        clean = partial(
+            function,
+            *(self._clean(value) for value in args),
+            **{name: self._clean(value) for name, value in kwargs.items()},
+        )
+        return await self._db(clean)
+
+    def _clean(self, value: Any) -> Any:
+        if is_dataclass(value) and not isinstance(value, type):
+            parts = {field.name: self._clean(getattr(value, field.name)) for field in fields(value)}
+            return replace(value, **parts)
+        return self._redactor.json(value)
 
 
 def call(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agents.harness.redaction import Redactor
 from agents.harness.tools.registry import ToolContext
 from agents.hunks import describe
 from agents.sandbox import Sandbox, probe
@@ -32,8 +33,16 @@ def places(hubs: Path, workspaces: Path, key: str) -> Places:
 class Desk:
     """Everything of a run that is on this machine. Blocking git work runs in threads."""
 
-    def __init__(self, worktree: Worktree, where: Places, *, hidden: list[Path]) -> None:
+    def __init__(
+        self,
+        worktree: Worktree,
+        where: Places,
+        *,
+        hidden: list[Path],
+        redactor: Redactor | None = None,
+    ) -> None:
         self.worktree = worktree
+        self.redactor = redactor or Redactor()
         self.where = where
         self._hidden = hidden
         self._in_hub = ""  # the commit that was taken over last
@@ -43,7 +52,12 @@ class Desk:
         for folder in (self.scratch, self.outputs):
             folder.mkdir(parents=True, exist_ok=True)
         self.shell = self._sandbox(network=False)
-        self.context = ToolContext(workspace=worktree.path, shell=self.shell, outputs=self.outputs)
+        self.context = ToolContext(
+            workspace=worktree.path,
+            shell=self.shell,
+            outputs=self.outputs,
+            redact=self.redactor.text,
+        )
 
     def _sandbox(self, *, network: bool) -> Sandbox:
         git = private_git(self.worktree)
@@ -55,6 +69,7 @@ class Desk:
             level=probe(),
             network=network,
             hidden=self._hidden,
+            redactor=self.redactor,
         )
 
     def shell_for_setup(self) -> Sandbox:
@@ -75,7 +90,7 @@ class Desk:
         return await asyncio.to_thread(self._save, message)
 
     def _save(self, message: str) -> str:
-        saved = commit_all(self.worktree, message)
+        saved = commit_all(self.worktree, message, redactor=self.redactor)
         self.left_out = saved.skipped
         if saved.sha not in {self.worktree.base_sha, self._in_hub}:
             take_over(self.where.hub, self.where.clone, sha=saved.sha, branch=self.worktree.branch)
@@ -85,4 +100,4 @@ class Desk:
     async def changes(self, base: str, head: str) -> dict[str, Any]:
         """Return what a reviewer sees: totals and the files with their hunks."""
         found = await asyncio.to_thread(diff, self.where.clone, base, head)
-        return describe(found)
+        return describe(found, redact=self.redactor.text)

@@ -8,8 +8,9 @@ from typing import Any
 from django.conf import settings
 
 from agents import merging
-from agents.database import DATABASE_IS_AWAY, Database
+from agents.database import DATABASE_IS_AWAY, Database, RedactedDatabase
 from agents.desk import places
+from agents.known_secrets import learn_from_repository, redactor_of_run
 from agents.rehearsal.repository import create_rehearsal_repository
 from agents.workspaces.errors import WorkspaceError
 from agents.workspaces.hub import fetch_hub
@@ -31,7 +32,9 @@ class ErrandWork:
 
     def __init__(self, errand: Errand, db: Database) -> None:
         self.errand = errand
-        self._db = db
+        redactor = redactor_of_run()
+        learn_from_repository(redactor, errand.project.repository)
+        self._db = RedactedDatabase(db, redactor)
         self._cancel = threading.Event()
 
     async def run(self) -> None:

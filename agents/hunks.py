@@ -1,6 +1,7 @@
 """A diff as the pages and the API show it: files, hunks, numbered lines."""
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from agents.workspaces.diffs import Diff, FileDiff
@@ -13,14 +14,14 @@ _HEADER = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@ ?(.*)")
 Line = list[Any]  # [" " | "+" | "-", old number or None, new number or None, text]
 
 
-def describe(found: Diff) -> dict[str, Any]:
-    """Return a diff as JSON, cut where a page could not show it."""
+def describe(found: Diff, *, redact: Callable[[str], str] = str) -> dict[str, Any]:
+    """Return a diff as JSON, without secrets, cut where a page could not show it."""
     left = MAX_DIFF_CHARACTERS
     files = []
     for file in found.files:
         fits = len(file.hunks) <= left
         left -= len(file.hunks) if fits else 0
-        files.append(_describe_file(file, is_shown=fits))
+        files.append(_describe_file(file, is_shown=fits, redact=redact))
     return {
         "files": len(found.files) + found.omitted_files,
         "additions": found.additions,
@@ -30,10 +31,12 @@ def describe(found: Diff) -> dict[str, Any]:
     }
 
 
-def _describe_file(file: FileDiff, *, is_shown: bool) -> dict[str, Any]:
+def _describe_file(
+    file: FileDiff, *, is_shown: bool, redact: Callable[[str], str]
+) -> dict[str, Any]:
     return {
-        "path": file.path,
-        "old_path": file.old_path,
+        "path": redact(file.path),
+        "old_path": redact(file.old_path),
         "status": file.status,
         "old_mode": file.old_mode,
         "new_mode": file.new_mode,
@@ -41,8 +44,15 @@ def _describe_file(file: FileDiff, *, is_shown: bool) -> dict[str, Any]:
         "additions": file.additions,
         "deletions": file.deletions,
         "truncated": file.is_cut or not is_shown,
-        "hunks": parse_hunks(file.hunks) if is_shown else [],
+        "hunks": parse_hunks(_redacted(file.hunks, redact)) if is_shown else [],
     }
+
+
+def _redacted(hunks: str, redact: Callable[[str], str]) -> str:
+    """Take secrets out of the lines' text, also those of several lines; the signs before them stay."""
+    lines = hunks.split("\n")
+    texts = redact("\n".join(line[1:] for line in lines)).split("\n")
+    return "\n".join(line[:1] + text for line, text in zip(lines, texts, strict=True))
 
 
 def parse_hunks(text: str) -> list[dict[str, Any]]:

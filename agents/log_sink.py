@@ -7,6 +7,8 @@ import threading
 from typing import Any
 
 from agents.database import DATABASE_IS_AWAY, Database
+from agents.harness.redacted_sink import RedactedSink
+from agents.harness.redaction import Redactor
 from board.actions import logs, runs
 from board.errors import LeaseLostError
 
@@ -23,10 +25,13 @@ NOT_KEPT = "\n[the log keeps no more of this output]\n"
 JOINED = {"text": "text", "thinking": "text", "output": "text"}
 
 
-class LogSink:
-    """Collects log items from any thread; see `agents.harness.ports.Sink`."""
+class LogSink(RedactedSink):
+    """Collects log items from any thread, without secrets; see `agents.harness.ports.Sink`."""
 
-    def __init__(self, run_id: int, fence: int, db: Database) -> None:
+    def __init__(
+        self, run_id: int, fence: int, db: Database, *, redactor: Redactor | None = None
+    ) -> None:
+        super().__init__(self._collect, redactor or Redactor())
         self._run_id = run_id
         self._fence = fence
         self._db = db
@@ -39,8 +44,8 @@ class LogSink:
         self._heard = asyncio.Event()
         self._task = self._loop.create_task(self._write_forever())
 
-    def emit(self, kind: str, **data: Any) -> None:
-        """Take one item. Never blocks and never raises."""
+    def _collect(self, kind: str, **data: Any) -> None:
+        """Take one item that holds no secrets. Never blocks and never raises."""
         with self._lock:
             self._note_progress(kind, data)
             for piece in self._pieces(kind, data):
@@ -138,6 +143,7 @@ class LogSink:
 
     async def close(self) -> None:
         """Write what is left and stop."""
+        self.let_go()
         async with self._writing:  # what is being written must not be dropped half-way
             self._task.cancel()
         with contextlib.suppress(asyncio.CancelledError):

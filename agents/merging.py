@@ -10,6 +10,8 @@ from django.conf import settings
 from agents import verification
 from agents.database import Database
 from agents.desk import Desk, Places, places
+from agents.known_secrets import redactor_of_run
+from agents.local_files import bring_local_files
 from agents.log_sink import LogSink
 from agents.sandbox import probe
 from agents.workspaces.delivery import DeliveryState, deliver
@@ -37,6 +39,7 @@ class Merging:
     repository: str
     target_branch: str
     setup_command: str
+    secret_files: tuple[str, ...]
     checks: tuple[str, ...]
     run_id: int
     fence: int
@@ -85,6 +88,7 @@ def load_card(errand: Errand) -> Merging:
         repository=project.repository,
         target_branch=project.target_branch,
         setup_command=project.setup_command,
+        secret_files=tuple(project.secret_files),
         checks=tuple(card.checks),
         run_id=run.pk,
         fence=run.fence,
@@ -183,10 +187,19 @@ async def _test(
     """Run the checks on the merged tree in a worktree of its own, or say why it may not land."""
     path = where.root / f"merge-{card.card_key}"
     worktree = await asyncio.to_thread(check_out, where.clone, where.hub, path, candidate.sha)
-    sink = LogSink(card.run_id, card.fence, db)
+    redactor = redactor_of_run()
+    sink = LogSink(card.run_id, card.fence, db, redactor=redactor)
     try:
         sink.emit("note", text=f"Testing again on {card.target_branch}", level="info")
-        desk = Desk(worktree, where, hidden=[settings.DATA])
+        await asyncio.to_thread(
+            bring_local_files,
+            worktree,
+            card.repository,
+            card.secret_files,
+            redactor=redactor,
+            say=lambda text: sink.emit("note", text=text, level="warn"),
+        )
+        desk = Desk(worktree, where, hidden=[settings.DATA], redactor=redactor)
         desk.context.cancel = cancel
         if card.setup_command:
             result = await verification.run_command(

@@ -11,11 +11,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self
+from typing import IO, Protocol, Self
 
 _CHUNK = 65_536  # the size of a Linux pipe
 _CANCEL_POLL_SECONDS = 0.1  # an Event cannot be waited for together with pipes
 _BLIND_POLL_SECONDS = 0.01  # where there is no pidfd (macOS)
+
+
+class Filter(Protocol):
+    """Changes a stream on its way; it may keep back an end of it until more comes."""
+
+    def feed(self, chunk: bytes) -> bytes:
+        """Take a chunk and return what may leave now."""
+
+    def close(self) -> bytes:
+        """Return the rest."""
 
 
 class Output:
@@ -103,6 +113,7 @@ class Pipes:
     pending: memoryview
     pid: int
     has_exited: Callable[[], bool]
+    filters: dict[int, Filter] = field(default_factory=dict)  # by file descriptor
     _open: set[int] = field(default_factory=set)
     _poller: select.poll = field(default_factory=select.poll)
     _pidfd: int | None = None
@@ -146,6 +157,8 @@ class Pipes:
 
     def close(self) -> None:
         """Forget the process; the streams are closed by their owner."""
+        for fd, one in self.filters.items():
+            self._take(fd, one.close())
         if self._pidfd is not None:
             os.close(self._pidfd)
 
@@ -179,9 +192,12 @@ class Pipes:
             self._poller.unregister(fd)
             self._open.discard(fd)
             return
+        self._take(fd, self.filters[fd].feed(chunk) if fd in self.filters else chunk)
+
+    def _take(self, fd: int, chunk: bytes) -> None:
         chunk = self.spool.write(chunk)
         self.outputs[fd].add(chunk)
-        if self.on_output is not None:
+        if self.on_output is not None and chunk:
             self.on_output(chunk)
 
     def _write(self, fd: int) -> None:

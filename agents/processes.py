@@ -20,7 +20,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO, NoReturn
 
-from agents.process_output import Output, Pipes, Spool
+from agents.process_output import Filter, Output, Pipes, Spool
 from agents.process_trees import MARKER, kill_tree
 
 KEEP_BYTES = 1_000_000  # of each stream, in memory: half from its beginning, half from its end
@@ -116,13 +116,15 @@ def run(
     keep_bytes: int = KEEP_BYTES,
     max_output_bytes: int = MAX_OUTPUT_BYTES,
     die_with_parent: bool = True,
+    make_filter: Callable[[], Filter] | None = None,
 ) -> ProcessResult:
     """Run `argv` to its end and return what became of it; kill its whole tree.
 
     `env` is the complete environment, plus a mark by which the tree is found. `on_output` hears
     the chunks of both streams as they come. `spool` is a file for the whole output, both streams
     as they came. `die_with_parent` costs 1 ms; it kills the command (not its children) when the
-    calling *thread* ends, so that nothing outlives a worker that is killed.
+    calling *thread* ends, so that nothing outlives a worker that is killed. `make_filter` makes what
+    each stream goes through before anything else gets it.
     Raises OSError if the command cannot be started, and ValueError for a NUL in `argv`.
     """
     marker = uuid.uuid4().hex
@@ -143,6 +145,8 @@ def run(
         )
         try:
             pipes = _pipes(process, sink, input, on_output=on_output, keep_bytes=keep_bytes)
+            if make_filter is not None:
+                pipes.filters = {fd: make_filter() for fd in pipes.outputs}
         except OSError:  # there are no more file descriptors
             kill_tree(process.pid, marker=marker, reaped=False)
             process.wait()

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from agents import processes
 from agents.harness.ports import CommandResult
+from agents.harness.redaction import Redactor
 from agents.sandbox_mounts import (
     HOME,
     PrivateGit,
@@ -122,6 +123,7 @@ class Sandbox:
     has left. The home is empty in each command. `outputs` takes the spooled output. `hidden` are
     folders of the product (data, configuration) that must not be visible even if they lie in a
     system folder. `network` opens the network; it is for set-up commands that a person has written.
+    `redactor` takes the run's secrets out of all output.
     """
 
     def __init__(
@@ -136,6 +138,7 @@ class Sandbox:
         hidden: Sequence[Path] = (),
         readable: Sequence[Path] = (),
         extra_env: Mapping[str, str] | None = None,
+        redactor: Redactor | None = None,
     ) -> None:
         self._workspace = workspace.resolve()
         self._scratch = scratch.resolve()
@@ -144,6 +147,7 @@ class Sandbox:
         # Without the mounts a commit would go to the shared refs, its objects to private ones.
         self._git = git if self._level.bwrap else None
         self._network = network
+        self._redactor = redactor
         self._hidden = [path.resolve() for path in hidden]
         self._readable = [path.resolve() for path in readable]
         inherited = processes.base_environment()
@@ -185,6 +189,8 @@ class Sandbox:
             spool=spool,
             merge_stderr=True,
             die_with_parent=not self._prefix,  # bubblewrap does that by itself
+            # Before it reaches a file or the log, and across the borders of chunks.
+            make_filter=self._redactor.stream if self._redactor else None,
         )
         if spool.stat().st_size <= SPOOL_KEPT_ABOVE_BYTES:
             spool.unlink()

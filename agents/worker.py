@@ -16,14 +16,22 @@ from django.conf import settings
 from agents import verification
 from agents.bridge import Lease, RunGate, RunJournal, RunSteering
 from agents.briefing import Brief, load_brief
-from agents.database import DATABASE_IS_AWAY, Database
+from agents.database import DATABASE_IS_AWAY, Database, RedactedDatabase
 from agents.desk import Desk, Places, places
 from agents.executors import Executor, Job, Links, ModelAccess
 from agents.harness.errors import FailureKind as HarnessFailure
 from agents.harness.errors import FatalError, Waiting
 from agents.harness.policy.profiles import Profile
 from agents.harness.ports import EntryKind
+from agents.harness.redaction import Secret
 from agents.harness.tools.registry import seen_in
+from agents.known_secrets import (
+    learn,
+    learn_from_repository,
+    learn_from_worktree,
+    redactor_of_run,
+)
+from agents.local_files import bring_local_files
 from agents.log_sink import LogSink
 from agents.policies import policy_context
 from agents.process_trees import kill_left_in
@@ -33,7 +41,7 @@ from agents.starts import Start, conflict_note, find_start
 from agents.unboxed_checks import CheckPermission
 from agents.workspaces.errors import WorkspaceError
 from agents.workspaces.hub import fetch_hub
-from agents.workspaces.worktrees import add_worktree, find_worktree
+from agents.workspaces.worktrees import Worktree, add_worktree, find_worktree
 from board.actions import runs, workers
 from board.actions.claims import Claim
 from board.errors import LeaseLostError, TransitionError
@@ -60,7 +68,9 @@ class RunWork:
         self, claim: Claim, *, db: Database, executor: Executor, rehearsal: RehearsalServer
     ) -> None:
         self.claim = claim
-        self._db = db
+        self._redactor = redactor_of_run()
+        self._plain_db = db  # for the log, which is redacted as it is streamed
+        self._db = RedactedDatabase(db, self._redactor)
         self._executor = executor
         self._rehearsal = rehearsal
         self._reason: StopReason | None = None
@@ -90,7 +100,7 @@ class RunWork:
     async def _run(self) -> None:
         run_id, fence = self.claim.run_id, self.claim.fence
         self._lease = Lease(run_id, fence)
-        self._sink = LogSink(run_id, fence, self._db)
+        self._sink = LogSink(run_id, fence, self._plain_db, redactor=self._redactor)
         try:
             await self._work()
         except LeaseLostError:
@@ -108,6 +118,7 @@ class RunWork:
 
     async def _work(self) -> None:
         brief = await self._db(load_brief, self.claim.run_id, self.claim.fence)
+        self._learn(brief)
         desk = self._desk = await self._sit_down(brief)
         saver = self._saver = Saver(lambda message: self._save(desk, message))
         journal = RunJournal(self._lease, self._db)
@@ -129,8 +140,15 @@ class RunWork:
             steering=RunSteering(self._lease, self._db, self._sink, journal),
             context=desk.context,
             after_turn=saver.after_turn,
+            redactor=self._redactor,
         )
         await self._within_time_limit(brief, lambda: self._attempt(brief, desk, links, saver))
+
+    def _learn(self, brief: Brief) -> None:
+        """Hide this run's own secrets, and log none of them either."""
+        if brief.access is not None:
+            learn(self._redactor, Secret("model key", brief.access.api_key))
+        learn_from_repository(self._redactor, brief.repository)
 
     async def _within_time_limit(self, brief: Brief, work: Callable[[], Awaitable[None]]) -> None:
         left = settings.RUN_TIME_LIMIT_SECONDS - brief.active_seconds
@@ -245,7 +263,17 @@ class RunWork:
             )
         elif left := kill_left_in(worktree.path):
             log.warning("Killed %s processes that were left in %s", left, worktree.path)
-        return Desk(worktree, where, hidden=[settings.DATA])
+        self._bring_local_files(brief, worktree)
+        return Desk(worktree, where, hidden=[settings.DATA], redactor=self._redactor)
+
+    def _bring_local_files(self, brief: Brief, worktree: Worktree) -> None:
+        bring_local_files(
+            worktree,
+            brief.repository,
+            brief.secret_files,
+            redactor=self._redactor,
+            say=lambda text: self._sink.emit("note", text=text, level="warn"),
+        )
 
     def _base(self, brief: Brief) -> str:
         """Return the commit from which the attempt's changes are counted."""
@@ -293,7 +321,9 @@ class RunWork:
 
     async def _access(self, brief: Brief) -> ModelAccess:
         if brief.is_rehearsal:
-            return await self._rehearsal.access()
+            access = await self._rehearsal.access()
+            learn(self._redactor, Secret("rehearsal key", access.api_key))
+            return access
         if brief.access is None:
             raise FatalError(
                 "There is no model key. Set ANTHROPIC_API_KEY or enter a key in the settings, then retry.",
@@ -303,6 +333,7 @@ class RunWork:
 
     async def _save(self, desk: Desk, message: str) -> str:
         known = desk.left_out
+        await asyncio.to_thread(learn_from_worktree, self._redactor, desk.worktree.path)
         sha = await desk.save(message)
         if desk.left_out and desk.left_out != known:
             files = "; ".join(desk.left_out[:5])

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from agents.harness.policy.profiles import Profile
 from agents.harness.ports import Gate, Journal, Outcome, Sink, Steering
+from agents.harness.redaction import Redactor
 from agents.harness.tools.registry import ToolContext
 
 __all__ = ["Executor", "Job", "Links", "ModelAccess"]
@@ -40,6 +41,7 @@ class Links:
     steering: Steering
     context: ToolContext
     after_turn: Callable[[int], Awaitable[None]]
+    redactor: Redactor
 
 
 class Executor(Protocol):

@@ -36,6 +36,7 @@ class BuiltinExecutor:
             context=links.context,
             threads=self._threads,
             after_turn=links.after_turn,
+            redactor=links.redactor,
         )
         return await run_agent(ports, RunConfig(prompt=job.prompt, profile=job.profile))
 

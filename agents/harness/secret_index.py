@@ -24,7 +24,7 @@ _COLORS = re.compile(_COLOR)
 _UNSEEN = 3  # characters at the end of a line that may well begin a value, and hardly ever do
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class _Place:
     """A block's place in a spelling; `least` bytes of the spelling must stand around the block."""
 

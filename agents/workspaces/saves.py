@@ -5,14 +5,14 @@ index of its own, and gives git the names of the files to take. The agent's own 
 its `git status`) does not change.
 """
 
-import fnmatch
 import hashlib
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from agents.harness.redaction import Redactor
 from agents.workspaces.errors import GitError, WorkspaceError
 from agents.workspaces.git import (
     CHECKOUT_TIMEOUT_SECONDS,
@@ -24,13 +24,10 @@ from agents.workspaces.git import (
     readable_path,
 )
 from agents.workspaces.locks import holding, locked
+from agents.workspaces.secret_checks import SecretCheck
 from agents.workspaces.worktrees import Worktree
 
 MAX_FILE_BYTES = 100 * 1024 * 1024  # what the usual hosts refuse to take
-
-# New files that are never committed. One that the repository has already is the user's decision.
-SECRET_FILES = (".env", ".env.*", "id_rsa", "id_ed25519", "id_ecdsa", "*.pem", "*.p12", ".netrc")
-_EXAMPLES = ("*.example", "*.sample", "*.template", "*.dist", "*.defaults")
 
 _GITLINK = b"160000 "  # the mode of a submodule
 _CHECKSUM_BYTES = 20  # at the end of an index
@@ -51,11 +48,11 @@ def commit_all(
     message: str,
     *,
     author: Author = PRODUCT,
-    never_add: Sequence[str] = SECRET_FILES,
+    redactor: Redactor | None = None,
 ) -> Saved:
     """Commit the files of `worktree` as they are, on top of what was saved of it before.
 
-    Ignored files and new ones named like `never_add` are left out. A repository that the agent
+    Ignored files are left out, and what holds secrets (see `secret_checks.py`). A repository that the agent
     has made inside the worktree is taken as plain files. Without changes there is no new commit.
     Raises WorkspaceError.
     """
@@ -65,7 +62,7 @@ def commit_all(
         ref = worktree.saved_ref
         both = git("rev-parse", ref, f"{ref}^{{tree}}", git_dir=worktree.git_dir).line
         parent, before = both.splitlines()
-        skipped = _stage(worktree, parent, never_add)
+        skipped = _stage(worktree, parent, SecretCheck(worktree, parent, redactor or Redactor()))
         tree = _in(worktree, "write-tree").decode().strip()
         if tree == before:
             return Saved(parent, has_changed=False, skipped=skipped)
@@ -89,7 +86,7 @@ def holds_more_than_saved(worktree: Worktree) -> bool:
         return bool(others) or bool(_changed(worktree))
 
 
-def _stage(worktree: Worktree, parent: str, never_add: Sequence[str]) -> tuple[str, ...]:
+def _stage(worktree: Worktree, parent: str, check: SecretCheck) -> tuple[str, ...]:
     """Bring the harness's index up to the files; return what was left out."""
     # A lock can only be a dead git's, for we hold the lock of the worktree.
     worktree.index.with_name("index.lock").unlink(missing_ok=True)
@@ -100,12 +97,10 @@ def _stage(worktree: Worktree, parent: str, never_add: Sequence[str]) -> tuple[s
     skipped = _submodules_with_files(worktree)
     wanted: list[bytes] = []
     for path in tracked:
-        reason = _reason_to_skip(worktree.path, path)
+        reason = _reason_to_skip(worktree.path, path) or check.of_changed(path)
         (skipped if reason else wanted).append(reason or path)
     for path in _untracked(worktree):
-        if _matches(path, never_add):
-            continue
-        reason = _reason_to_skip(worktree.path, path)
+        reason = _reason_to_skip(worktree.path, path) or check.of_new(path)
         (skipped if reason else wanted).append(reason or path)
     skipped += _add(worktree, wanted)
     return tuple(readable_path(text) for text in skipped)
@@ -167,13 +162,6 @@ def _submodules_with_files(worktree: Worktree) -> list[bytes]:
         if fields.startswith(_GITLINK) and folder.is_dir() and any(folder.iterdir()):
             found.append(path + b": files in a submodule")
     return found
-
-
-def _matches(path: bytes, patterns: Sequence[str]) -> bool:
-    name = os.fsdecode(path.rpartition(b"/")[2])
-    if any(fnmatch.fnmatchcase(name, pattern) for pattern in _EXAMPLES):
-        return False
-    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def _reason_to_skip(top: Path, path: bytes) -> bytes:

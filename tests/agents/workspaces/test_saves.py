@@ -89,6 +89,11 @@ def test_ignored_files_and_new_secrets_are_left_out(empty_place: Place) -> None:
     )
     saved = commit_all(worktree, "Turn")
     assert changes(worktree, saved) == {"sub/.env.example": "A", "conf/.env.test": "M"}
+    assert {text.partition(":")[0] for text in saved.skipped} == {
+        ".env",
+        "sub/.env.local",
+        "key.pem",
+    }
 
 
 def test_odd_names_modes_links_and_kinds_are_saved(place: Place) -> None:

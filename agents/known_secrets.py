@@ -1,0 +1,48 @@
+"""The secrets that this process knows: the product's own, a project's, and those of a worktree's files."""
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+from django.conf import settings
+
+from agents.harness.redaction import Redactor, Secret, shared
+from agents.harness.secret_files import address_secrets, read_secrets, secret_files_below
+
+log = logging.getLogger(__name__)
+
+
+def learn_product_secrets() -> None:
+    """Let what this process logs be free of the product's secrets."""
+    shared.learn(product_secrets())
+
+
+def product_secrets() -> Iterator[Secret]:
+    """The secrets in the settings. The model key that a person entered is learned where it is read."""
+    for name in ("SECRET_KEY", "ANTHROPIC_API_KEY", "EMAIL_HOST_PASSWORD"):
+        yield Secret(name, getattr(settings, name, ""))
+    yield Secret("DATABASE_URL", str(settings.DATABASES["default"].get("PASSWORD") or ""))
+    for name in ("REDIS_URL", "CELERY_BROKER_URL"):
+        yield from address_secrets(name, getattr(settings, name))
+
+
+def redactor_of_run() -> Redactor:
+    """Return a redactor that knows the product's secrets; a run's own are learned one after another."""
+    return Redactor(product_secrets())
+
+
+def learn(redactor: Redactor, *secrets: Secret) -> None:
+    """Let a run and the log of this process hide these too."""
+    redactor.learn(secrets)
+    shared.learn(secrets)
+
+
+def learn_from_worktree(redactor: Redactor, worktree: Path) -> None:
+    """Let a run hide the values in the secret files of its worktree, committed or copied."""
+    names = secret_files_below(worktree)
+    learn(redactor, *read_secrets(worktree, names))
+
+
+def learn_from_repository(redactor: Redactor, repository: str) -> None:
+    """Let a run hide the password in a repository's address."""
+    learn(redactor, *address_secrets("repository", repository))
