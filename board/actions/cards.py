@@ -145,38 +145,6 @@ def _text_changed_since(card: Card, rev: int, changed: dict[str, Any]) -> bool:
     return any(set(payload["fields"]) & set(changed) for payload in later)
 
 
-def archive_card(card: Card, *, by: User, op_id: str = "") -> None:
-    """Take a card off the board. Its runs, diff and history stay."""
-    with transaction.atomic():
-        (locked,) = lock_cards([card.pk])
-        if locked.archived_at:
-            return
-        if locked.status in {CardStatus.RUNNING, CardStatus.MERGING}:
-            raise TransitionError(
-                f"{card.ref} is {locked.status}. Cancel it before you archive it."
-            )
-        Card.objects.filter(pk=card.pk).update(archived_at=Now(), rev=F("rev") + 1)
-        publish(
-            card.project_id, events.CardArchived(card_id=card.pk), by=Actor.person(by), op_id=op_id
-        )
-    card.refresh_from_db()
-
-
-def restore_archived_card(card: Card, *, by: User, op_id: str = "") -> None:
-    """Put an archived card back where it was."""
-    with transaction.atomic():
-        if Card.objects.filter(pk=card.pk, archived_at__isnull=False).update(
-            archived_at=None, rev=F("rev") + 1
-        ):
-            publish(
-                card.project_id,
-                events.CardRestored(card_id=card.pk),
-                by=Actor.person(by),
-                op_id=op_id,
-            )
-    card.refresh_from_db()
-
-
 def queue_card(card: Card, *, by: User, place: Place | None = None, op_id: str = "") -> None:
     """Give a card of the backlog to the agents."""
     if card.status != CardStatus.BACKLOG:
@@ -276,29 +244,6 @@ def fail_card(card: Card, *, kind: str, reason: str, by: Actor) -> None:
     publish(
         card.project_id, events.CardFailed(card_id=card.pk, kind=kind, reason=reason[:300]), by=by
     )
-
-
-def comment_on_card(
-    card: Card, *, by: User, body: str, steer: bool = False, op_id: str = ""
-) -> Comment:
-    """Say something on a card; `steer` delivers it to the agent that works on it now."""
-    text = body.replace("\x00", "").strip()[:MAX_TEXT]
-    if not text:
-        raise ValidationError("Write something first.", fields={"body": "This is empty."})
-    if steer and not (card.run and card.run.is_live):
-        raise TransitionError("No agent works on this card now. Queue it, or leave a comment.")
-    with transaction.atomic():
-        comment = Comment.objects.create(
-            card=card, run=card.run, author=by, kind="steer" if steer else "comment", body=text
-        )
-        Card.objects.filter(pk=card.pk).update(rev=F("rev") + 1)
-        publish(
-            card.project_id,
-            events.CardCommented(card_id=card.pk, kind_of_comment=comment.kind),
-            by=Actor.person(by),
-            op_id=op_id,
-        )
-    return comment
 
 
 def _enter(card: Card, status: CardStatus, *, place: Place | None = None, **changes: Any) -> None:

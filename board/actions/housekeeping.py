@@ -11,7 +11,7 @@ from board.actions.dependencies import count_unmet, lock_cards
 from board.actions.endings import expire_questions
 from board.actions.notices import remind
 from board.actions.reaping import reap_errands
-from board.actions.runs import reap_runs, wake_due_runs
+from board.actions.recovery import reap_runs, wake_due_runs
 from board.models import Card
 from board.states import CardStatus
 

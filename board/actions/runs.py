@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 
 from board import bus, events, signals
 from board.actions.cards import enter_cancelled, fail_card
-from board.actions.dependencies import lock_cards, lock_with_dependents
+from board.actions.dependencies import lock_with_dependents
 from board.actions.merges import begin_merge
 from board.actions.placement import at_end, column_for
 from board.actions.transitions import transition
@@ -26,8 +26,6 @@ from board.states import (
     StepStatus,
     WaitingFor,
 )
-
-MAX_LOSSES = 5  # leases that ran out; then it is no accident any more
 
 RELEASED: Mapping[str, Any] = {
     "worker": None,
@@ -92,7 +90,7 @@ def put_aside(
             active_seconds=F("active_seconds") + active_seconds,
             **RELEASED,
         )
-        _show(run, by=Actor(run.agent), reason=reason)
+        show_run(run, by=Actor(run.agent), reason=reason)
 
 
 def give_back(run_id: int, fence: int, *, active_seconds: float) -> None:
@@ -107,7 +105,7 @@ def give_back(run_id: int, fence: int, *, active_seconds: float) -> None:
             active_seconds=F("active_seconds") + active_seconds,
             **RELEASED,
         )
-        _show(run, by=Actor.PULLCORD, reason="Its worker is stopping.")
+        show_run(run, by=Actor.PULLCORD, reason="Its worker is stopping.")
 
 
 def finish_run(
@@ -189,11 +187,11 @@ def fail_run(
             **RELEASED,
             **outcome,
         )
-        _cancel_questions(run)
+        cancel_questions(run)
         if outcome.get("remaining"):
             Card.objects.filter(pk=card.pk).update(remaining=outcome["remaining"])
         if run.cancel_requested_at is not None:
-            enter_cancelled(card, by=_canceller(run))
+            enter_cancelled(card, by=canceller(run))
         else:
             fail_card(card, kind=kind, reason=message, by=Actor(run.agent or "Pullcord"))
     bus.ring(bus.run_group(run_id))
@@ -217,8 +215,8 @@ def _cancel(card: Card, run: Run, fence: int, *, active_seconds: float, **outcom
         **RELEASED,
         **outcome,
     )
-    _cancel_questions(run)
-    enter_cancelled(card, by=_canceller(run))
+    cancel_questions(run)
+    enter_cancelled(card, by=canceller(run))
 
 
 def request_cancel(run: Run, *, by: User) -> None:
@@ -240,68 +238,13 @@ def cancel_idle_run(run: Run, *, by: User) -> None:
         cancel_requested_at=Now(),
         ended_at=Now(),
     )
-    _cancel_questions(run)
-
-
-def reap_runs() -> int:
-    """Take the runs of dead workers away from them and make them ready for others; return how many."""
-    expired = list(
-        Run.objects.filter(status__in=HELD, lease_until__lt=Now()).values_list("pk", "fence")
-    )
-    return sum(_reap(run_id, fence) for run_id, fence in expired)
-
-
-def _reap(run_id: int, fence: int) -> bool:
-    try:
-        with transaction.atomic():
-            card, run = lock_run(run_id, fence, with_dependents=True)
-            if not Run.objects.filter(pk=run_id, fence=fence, lease_until__lt=Now()).exists():
-                return False
-            Run.objects.filter(pk=run_id).update(fence=F("fence") + 1, losses=F("losses") + 1)
-            run.fence += 1
-            run.losses += 1
-            if run.cancel_requested_at is not None:
-                transition(run, RunStatus.CANCELLED, ended_at=Now(), **RELEASED)
-                _cancel_questions(run)
-                enter_cancelled(card, by=_canceller(run))
-            elif run.losses > MAX_LOSSES:
-                reason = f"Its worker was lost {run.losses} times. Look at the workers' logs, then retry."
-                transition(
-                    run,
-                    RunStatus.FAILED,
-                    failure_kind=FailureKind.INFRASTRUCTURE,
-                    failure=reason,
-                    ended_at=Now(),
-                    **RELEASED,
-                )
-                fail_card(card, kind=FailureKind.INFRASTRUCTURE, reason=reason, by=Actor.PULLCORD)
-            else:
-                transition(run, RunStatus.READY, ready_at=Now(), **RELEASED)
-                _show(run, by=Actor.PULLCORD, reason="Its worker was lost; another continues it.")
-    except LeaseLostError:
-        return False
-    return True
-
-
-def wake_due_runs() -> int:
-    """Make runs ready whose waiting time is over; return how many."""
-    due = Run.objects.filter(status=RunStatus.WAITING, not_before__lte=Now())
-    count = 0
-    for run in due.order_by("not_before")[:100]:
-        try:
-            with transaction.atomic():
-                lock_cards([run.card_id])
-                make_ready(run, by=Actor.PULLCORD)
-        except TransitionError:
-            continue
-        count += 1
-    return count
+    cancel_questions(run)
 
 
 def make_ready(run: Run, *, by: Actor, reason: str = "") -> None:
     """Let any worker continue a run that waited. Inside the caller's transaction."""
     transition(run, RunStatus.READY, ready_at=Now(), not_before=None)
-    _show(run, by=by, reason=reason)
+    show_run(run, by=by, reason=reason)
 
 
 def lock_run(run_id: int, fence: int, *, with_dependents: bool = False) -> tuple[Card, Run]:
@@ -318,7 +261,7 @@ def lock_run(run_id: int, fence: int, *, with_dependents: bool = False) -> tuple
     return card, run
 
 
-def _show(run: Run, *, by: Actor, reason: str = "") -> None:
+def show_run(run: Run, *, by: Actor, reason: str = "") -> None:
     """Publish the run's new status; a ready run is also announced to the workers."""
     Card.objects.filter(pk=run.card_id).update(rev=F("rev") + 1)
     publish(
@@ -336,7 +279,7 @@ def _show(run: Run, *, by: Actor, reason: str = "") -> None:
         signals.announce(signals.run_ready, run_id=run.pk)
 
 
-def _cancel_questions(run: Run) -> None:
+def cancel_questions(run: Run) -> None:
     """End the questions of a run that is over: nobody need answer them any more."""
     for approval in Approval.objects.filter(run=run, status=ApprovalStatus.PENDING):
         transition(approval, ApprovalStatus.CANCELLED, decided_at=Now())
@@ -355,5 +298,6 @@ def _cancel_questions(run: Run) -> None:
         )
 
 
-def _canceller(run: Run) -> Actor:
+def canceller(run: Run) -> Actor:
+    """Return who asked for the end of a run."""
     return Actor.person(run.cancelled_by) if run.cancelled_by else Actor.PULLCORD

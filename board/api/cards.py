@@ -7,7 +7,7 @@ from django.http import Http404
 from ninja import Router, Status
 
 from board import access
-from board.actions import cards, lanes
+from board.actions import archiving, cards, lanes
 from board.actions.cancels import cancel_card
 from board.actions.dependencies import set_dependencies
 from board.actions.merges import request_merge
@@ -119,7 +119,7 @@ def merge(request: ApiRequest, ref: str) -> CardAnswer:
 def archive(request: ApiRequest, ref: str) -> CardAnswer:
     """Take a card off the board; nothing of it is lost."""
     card = access.get_card(request.auth, ref, role=Role.MEMBER)
-    cards.archive_card(card, by=request.auth)
+    archiving.archive_card(card, by=request.auth)
     return describe_again(card)
 
 

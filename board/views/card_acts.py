@@ -8,7 +8,7 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
 from board.access import get_card
-from board.actions import cards
+from board.actions import archiving, cards, comments
 from board.actions.cancels import cancel_card
 from board.actions.lanes import move_card
 from board.actions.merges import request_merge
@@ -44,13 +44,13 @@ def _cancel(card: Card, user: User, sent: Sent, op_id: str) -> str:
 
 
 def _archive(card: Card, user: User, sent: Sent, op_id: str) -> str:
-    cards.archive_card(card, by=user, op_id=op_id)
+    archiving.archive_card(card, by=user, op_id=op_id)
     return f"{card.ref} is archived."
 
 
 def _restore(card: Card, user: User, sent: Sent, op_id: str) -> str:
     if card.archived_at:
-        cards.restore_archived_card(card, by=user, op_id=op_id)
+        archiving.restore_archived_card(card, by=user, op_id=op_id)
         return f"{card.ref} is back on the board."
     return _unqueue(card, user, sent, op_id)
 
@@ -67,7 +67,9 @@ def _merge(card: Card, user: User, sent: Sent, op_id: str) -> str:
 
 def _comment(card: Card, user: User, sent: Sent, op_id: str) -> str:
     steer = bool(sent.POST.get("steer"))
-    cards.comment_on_card(card, by=user, body=sent.POST.get("body", ""), steer=steer, op_id=op_id)
+    comments.comment_on_card(
+        card, by=user, body=sent.POST.get("body", ""), steer=steer, op_id=op_id
+    )
     return "Sent. The agent reads it after its present step." if steer else "Said."
 
 

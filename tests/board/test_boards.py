@@ -9,7 +9,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from board.actions import cards, runs
+from board.actions import archiving, runs
 from board.models import Card, Column, Project, Run, User
 from board.ranks import rank_between
 from board.states import Lane
@@ -110,7 +110,7 @@ def test_archived_cards_are_listed_with_a_way_back(
     client: Client, alice: User, new_card: NewCard
 ) -> None:
     card = new_card("Old idea")
-    cards.archive_card(card, by=alice)
+    archiving.archive_card(card, by=alice)
     assert "Old idea" not in of(client, alice).get("/p/BIL/").content.decode()
     html = client.get("/p/BIL/archive/").content.decode()
     assert "Old idea" in html

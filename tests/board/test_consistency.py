@@ -15,7 +15,18 @@ from channels.layers import channel_layers
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from board.actions import approvals, cancels, cards, claims, dependencies, lanes, projects, runs
+from board.actions import (
+    approvals,
+    archiving,
+    cancels,
+    cards,
+    claims,
+    comments,
+    dependencies,
+    lanes,
+    projects,
+    runs,
+)
 from board.actions.placement import Place
 from board.actions.tokens import hash_token
 from board.errors import BoardError
@@ -116,11 +127,11 @@ class World:
         lanes.move_card(self.card(chance), by=self.owner, place=place)
 
     def archive(self, chance: int) -> None:
-        cards.archive_card(self.card(chance), by=self.owner)
+        archiving.archive_card(self.card(chance), by=self.owner)
 
     def restore(self, chance: int) -> None:
         card = self.card(chance, archived_at__isnull=False)
-        cards.restore_archived_card(card, by=self.owner)
+        archiving.restore_archived_card(card, by=self.owner)
 
     def queue(self, chance: int) -> None:
         cards.queue_card(self.card(chance, status="backlog"), by=self.owner)
@@ -169,7 +180,7 @@ class World:
         cancels.cancel_card(self.card(chance), by=self.owner)
 
     def comment(self, chance: int) -> None:
-        cards.comment_on_card(self.card(chance), by=self.owner, body=self.word())
+        comments.comment_on_card(self.card(chance), by=self.owner, body=self.word())
 
     def need(self, chance: int) -> None:
         needed = [self.card(chance // 5), self.card(chance // 11)]

@@ -11,7 +11,7 @@ import pytest_asyncio
 from channels.testing import WebsocketCommunicator
 from django.contrib.sessions.models import Session
 
-from board.actions import accounts, cards, logs, projects
+from board.actions import accounts, archiving, cards, comments, logs, projects
 from board.actions.approvals import Question, request_approval
 from board.models import LogItem, Membership, Project, Run, User
 from board.states import Role
@@ -135,7 +135,7 @@ async def test_a_card_that_is_archived_leaves_the_board(tab, project, new_card, 
     card = await run(new_card, "Goes away")
     browser = await tab(alice)
     assert card.pk in browser.cards
-    await run(cards.archive_card, card, by=alice)
+    await run(archiving.archive_card, card, by=alice)
     await until(lambda: card.pk not in browser.cards)
     await browser.settle()
 
@@ -315,7 +315,7 @@ async def test_a_log_that_is_no_longer_wanted_is_not_sent(tab, running: Run, bob
     await until(lambda: browser.of("log.page"))
     seen = len(browser.of("log"))
     await run(write, running, range(3))
-    await run(cards.comment_on_card, await run(lambda: running.card), by=bob, body="After it")
+    await run(comments.comment_on_card, await run(lambda: running.card), by=bob, body="After it")
     await browser.settle()
     assert len(browser.of("log")) == seen
 

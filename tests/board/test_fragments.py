@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from board import fragments
-from board.actions import approvals, cards, logs, runs
+from board.actions import approvals, archiving, cards, logs, runs
 from board.actions.approvals import Question
 from board.fragments.terminals import forget_terminals
 from board.models import Card, Column, Comment, LogItem, Project, Run, User, Worker
@@ -174,7 +174,7 @@ def test_cards_come_by_column_and_rank_and_archived_ones_do_not(
     new_card: NewCard, alice: User
 ) -> None:
     made = [new_card(str(number)) for number in range(4)]
-    cards.archive_card(made[1], by=alice)
+    archiving.archive_card(made[1], by=alice)
     found = fragments.board_cards(made[0].project)
     assert [face.pk for face in found] == [made[0].pk, made[2].pk, made[3].pk]
     assert [face.pk for face in fragments.board_cards(made[0].project, first=2)] == [

@@ -10,7 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from board import events
-from board.actions import cards, dependencies, lanes, projects
+from board.actions import archiving, cards, dependencies, lanes, projects
 from board.actions.placement import Place
 from board.live import ops_for, sentence
 from board.models import Card, Column, Event, Project, Run, User
@@ -63,7 +63,7 @@ def test_the_drawer_of_a_touched_card_is_told_what_happened(project, new_card, a
 
 def test_an_archived_card_is_taken_away(project, new_card, alice):
     card = new_card()
-    cards.archive_card(card, by=alice)
+    archiving.archive_card(card, by=alice)
     ops = ops_after(project, 0)
     assert of(ops, "put") == []
     assert of(ops, "del") == [{"op": "del", "id": card.pk, "rev": card.rev}]

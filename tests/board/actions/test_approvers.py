@@ -8,7 +8,7 @@ import pytest
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from board.actions import approvals, endings, looking, runs
+from board.actions import approvals, endings, looking, recovery, runs
 from board.actions.approvals import Question, decide
 from board.actions.claims import Claim, claim_next
 from board.actions.journal import begin_step, load_steps, resume_step
@@ -183,7 +183,7 @@ def test_an_approval_survives_the_loss_of_the_lease_and_is_carried_out_once(
     answer(approval, bob)
     lost = claim(worker, "agent-1")
     Run.objects.update(lease_until=Now() - timedelta(seconds=1))
-    assert runs.reap_runs() == 1
+    assert recovery.reap_runs() == 1
     with pytest.raises(LeaseLostError):  # the worker that is gone comes back
         resume_step(running.pk, lost.fence, seq=approval.step.seq)
     taken = claim(worker, "agent-2")

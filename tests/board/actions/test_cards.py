@@ -2,7 +2,7 @@
 
 import pytest
 
-from board.actions import cards
+from board.actions import archiving, cards, comments
 from board.actions.cancels import cancel_card
 from board.actions.claims import claim_next
 from board.errors import TransitionError, ValidationError
@@ -192,14 +192,14 @@ def test_a_card_without_an_agent_is_finished_by_hand(new_card, alice):
 
 def test_an_archived_card_leaves_and_comes_back(new_card, alice):
     card = new_card()
-    cards.archive_card(card, by=alice)
-    cards.archive_card(card, by=alice)
+    archiving.archive_card(card, by=alice)
+    archiving.archive_card(card, by=alice)
     assert card.archived_at is not None
     assert [event.kind for event in card.events.all()] == ["CardCreated", "CardArchived"]
     with pytest.raises(TransitionError, match="archived"):
         cards.queue_card(card, by=alice)
-    cards.restore_archived_card(card, by=alice)
-    cards.restore_archived_card(card, by=alice)
+    archiving.restore_archived_card(card, by=alice)
+    archiving.restore_archived_card(card, by=alice)
     assert card.archived_at is None
     assert last_event(card).kind == "CardRestored"
     cards.queue_card(card, by=alice)
@@ -207,7 +207,7 @@ def test_an_archived_card_leaves_and_comes_back(new_card, alice):
 
 def test_a_card_that_an_agent_works_on_is_not_archived(running, alice):
     with pytest.raises(TransitionError, match="Cancel it"):
-        cards.archive_card(running.card, by=alice)
+        archiving.archive_card(running.card, by=alice)
 
 
 @pytest.mark.parametrize("status", list(C))
@@ -224,8 +224,8 @@ def test_what_can_be_cancelled(new_card, alice, status):
 
 
 def test_a_comment_is_kept_and_announced(running, bob):
-    comment = cards.comment_on_card(running.card, by=bob, body=" Well\x00 done ")
-    steer = cards.comment_on_card(running.card, by=bob, body="Use tabs", steer=True)
+    comment = comments.comment_on_card(running.card, by=bob, body=" Well\x00 done ")
+    steer = comments.comment_on_card(running.card, by=bob, body="Use tabs", steer=True)
     assert (comment.body, comment.kind, comment.author) == ("Well done", "comment", bob)
     assert (steer.kind, steer.run) == ("steer", running)
     assert last_event(running.card).payload == {"kind_of_comment": "steer"}
@@ -234,9 +234,9 @@ def test_a_comment_is_kept_and_announced(running, bob):
 def test_an_empty_comment_and_steering_nobody_are_refused(new_card, alice):
     card = new_card()
     with pytest.raises(ValidationError):
-        cards.comment_on_card(card, by=alice, body=" ")
+        comments.comment_on_card(card, by=alice, body=" ")
     with pytest.raises(TransitionError, match="No agent works"):
-        cards.comment_on_card(card, by=alice, body="Hurry", steer=True)
+        comments.comment_on_card(card, by=alice, body="Hurry", steer=True)
 
 
 def test_a_full_column_takes_no_more_cards_from_people(new_card, alice):
@@ -312,7 +312,7 @@ def test_a_card_is_archived_or_claimed_never_both(new_card, alice, worker):
     card = new_card()
     cards.queue_card(card, by=alice)
     at_once(
-        lambda: cards.archive_card(Card.objects.get(pk=card.pk), by=alice),
+        lambda: archiving.archive_card(Card.objects.get(pk=card.pk), by=alice),
         lambda: claim_next(worker.pk, agent="agent-1", with_credential=True),
     )
     card.refresh_from_db()

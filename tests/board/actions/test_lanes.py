@@ -104,7 +104,7 @@ def test_a_card_moves_between_two_columns_of_one_lane_up_to_the_limit(new_card, 
 
 
 def test_an_archived_card_is_not_moved(new_card, project, alice):
-    from board.actions.cards import archive_card
+    from board.actions.archiving import archive_card
 
     card = load(new_card())
     archive_card(card, by=alice)

@@ -8,8 +8,8 @@ import pytest
 from django.db.models.functions import Now
 
 from board.actions import projects, runs
+from board.actions.archiving import archive_card
 from board.actions.cancels import cancel_card
-from board.actions.cards import archive_card
 from board.actions.errands import claim_errand
 from board.actions.lanes import drop
 from board.actions.merges import finish_merge, refuse_merge, request_merge

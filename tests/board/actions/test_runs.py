@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 from django.db.models.functions import Now
 
-from board.actions import runs
+from board.actions import recovery, runs
 from board.actions.approvals import Question, request_approval
 from board.actions.cancels import cancel_card
 from board.actions.claims import claim_next
@@ -106,13 +106,13 @@ def test_a_run_that_waits_gives_its_slot_back_and_is_ready_again_in_time(running
     assert last_event(running).payload == {
         "status": "waiting", "waiting_for": "retry", "reason": "Overloaded.",
     }  # fmt: skip
-    assert runs.wake_due_runs() == 0
+    assert recovery.wake_due_runs() == 0
     Run.objects.update(not_before=Now() - timedelta(seconds=1))
-    assert runs.wake_due_runs() == 1
+    assert recovery.wake_due_runs() == 1
     running.refresh_from_db()
     assert (running.status, running.not_before) == ("ready", None)
     assert last_event(running).payload["status"] == "ready"
-    assert runs.wake_due_runs() == 0
+    assert recovery.wake_due_runs() == 0
 
 
 WRITES = {
@@ -134,7 +134,7 @@ WRITES = {
 @pytest.mark.parametrize("write", WRITES)
 def test_a_worker_whose_lease_was_taken_writes_nothing_by(running, worker, write):
     expire(running)
-    assert runs.reap_runs() == 1
+    assert recovery.reap_runs() == 1
     before: dict[str, Any] = dict(Run.objects.values().get())
     events = Event.objects.count()
     with pytest.raises(LeaseLostError):
@@ -157,7 +157,7 @@ def heart(worker_id, *runs):
 def test_a_heartbeat_keeps_a_run_and_tells_what_is_held_and_cancelled(running, worker, alice):
     expire(running)
     assert heart(worker.pk, running.pk, 99).held_runs == {running.pk}
-    assert runs.reap_runs() == 0
+    assert recovery.reap_runs() == 0
     assert heart(uuid4(), running.pk).held_runs == frozenset()
     assert cancelled_among([running.pk, 99]) == []
     cancel_card(running.card, by=alice)
@@ -169,13 +169,13 @@ def test_a_heartbeat_keeps_a_run_and_tells_what_is_held_and_cancelled(running, w
 def test_a_run_that_its_worker_does_not_work_on_is_left_to_its_lease(running, worker):
     expire(running)
     assert heart(worker.pk).held_runs == frozenset()
-    assert runs.reap_runs() == 1
+    assert recovery.reap_runs() == 1
 
 
 def test_a_lost_run_is_ready_for_others_and_says_so(running):
     expire(running)
-    assert runs.reap_runs() == 1
-    assert runs.reap_runs() == 0
+    assert recovery.reap_runs() == 1
+    assert recovery.reap_runs() == 0
     running.refresh_from_db()
     assert (running.status, running.losses, running.worker) == ("ready", 1, None)
     assert last_event(running).payload["status"] == "ready"
@@ -183,12 +183,12 @@ def test_a_lost_run_is_ready_for_others_and_says_so(running):
 
 
 def test_a_run_that_is_lost_again_and_again_fails(running, worker):
-    for _ in range(runs.MAX_LOSSES):
+    for _ in range(recovery.MAX_LOSSES):
         expire(running)
-        runs.reap_runs()
+        recovery.reap_runs()
         claim_next(worker.pk, agent="agent-1", with_credential=True)
     expire(running)
-    assert runs.reap_runs() == 1
+    assert recovery.reap_runs() == 1
     running.refresh_from_db()
     assert (running.status, running.failure_kind) == ("failed", "infrastructure")
     assert "lost 6 times" in Card.objects.get().failure
@@ -217,7 +217,7 @@ def test_a_failure_after_the_wish_to_cancel_cancels_the_card(running, bob):
 def test_a_dead_worker_does_not_keep_a_card_from_being_cancelled(running, bob):
     cancel_card(running.card, by=bob)
     expire(running)
-    assert runs.reap_runs() == 1
+    assert recovery.reap_runs() == 1
     running.refresh_from_db()
     assert (running.status, Card.objects.get().status) == ("cancelled", "cancelled")
 
@@ -262,8 +262,8 @@ def test_a_run_ends_once_when_it_finishes_fails_and_is_reaped_at_the_same_moment
         lambda: runs.fail_run(
             running.pk, running.fence, kind=FailureKind.LOOP, message="x", active_seconds=0
         ),
-        runs.reap_runs,
-        runs.reap_runs,
+        recovery.reap_runs,
+        recovery.reap_runs,
     )
     running.refresh_from_db()
     card = Card.objects.get()
@@ -296,10 +296,10 @@ def test_waking_claiming_and_cancelling_at_the_same_moment_lock_nobody_out(runni
     )
     Run.objects.update(not_before=Now() - timedelta(seconds=1))
     at_once(
-        runs.wake_due_runs,
+        recovery.wake_due_runs,
         lambda: claim_next(worker.pk, agent="agent-1", with_credential=True),
         lambda: cancel_card(Card.objects.get(), by=alice),
-        runs.wake_due_runs,
+        recovery.wake_due_runs,
     )
     running.refresh_from_db()
     card = Card.objects.get()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from board.actions import cards, steering
+from board.actions import comments, steering
 from board.errors import LeaseLostError
 from board.models import Step
 from board.states import StepKind, StepStatus
@@ -17,7 +17,7 @@ NOTE = {
 
 
 def say(run, by, body):
-    return cards.comment_on_card(run.card, by=by, body=body, steer=True)
+    return comments.comment_on_card(run.card, by=by, body=body, steer=True)
 
 
 def test_all_messages_of_one_note_are_delivered_with_it(running, bob):
