@@ -8,8 +8,9 @@ from typing import Any
 from agents.harness.redaction import Redactor
 from agents.harness.tools.registry import ToolContext
 from agents.hunks import describe
-from agents.sandbox import Sandbox, probe
+from agents.sandbox import Sandbox
 from agents.sandbox_mounts import PrivateGit as SandboxGit
+from agents.sandbox_probe import probe
 from agents.workspaces.diffs import diff
 from agents.workspaces.hub import take_over
 from agents.workspaces.saves import commit_all

@@ -17,13 +17,13 @@ from uuid import uuid4
 from celery import bootsteps
 from django.conf import settings
 
-from agents import wakes
+from agents import sandbox_watch, wakes
 from agents.database import Database
 from agents.errands import ErrandWork
 from agents.executors.builtin import BuiltinExecutor
 from agents.heartbeat import Heart
 from agents.rehearsal.server import RehearsalServer
-from agents.sandbox import probe
+from agents.sandbox_probe import probe
 from agents.worker import RunWork, StopReason
 from board.actions import claims, errands, workers
 from board.actions.credentials import model_access
@@ -112,7 +112,12 @@ class AgentLoop:
         forget = wakes.listen(self._wake)
         self._beside = [
             asyncio.create_task(work)
-            for work in (self._watch(heart), self._keep_house(), self._warm_up())
+            for work in (
+                self._watch(heart),
+                self._keep_house(),
+                self._warm_up(),
+                sandbox_watch.watch(self.worker_id, probe(), self._db),
+            )
         ]
         try:
             while not self._stopping.is_set():

@@ -13,7 +13,7 @@ from agents.desk import Desk, Places, places
 from agents.known_secrets import redactor_of_run
 from agents.local_files import bring_local_files
 from agents.log_sink import LogSink
-from agents.sandbox import probe
+from agents.sandbox_probe import probe
 from agents.workspaces.delivery import DeliveryState, deliver
 from agents.workspaces.errors import WorkspaceError
 from agents.workspaces.git import Author

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 
 from django.conf import settings
 
@@ -36,6 +37,7 @@ def policy_context(brief: Brief, desk: Desk) -> Context:
         product_paths=(settings.DATA, settings.BASE_DIR),
         product_urls=(settings.PUBLIC_URL,),
         sandbox=sandbox,
+        scratch=Path("/tmp") if sandbox == "bubblewrap" else desk.scratch.resolve(),  # noqa: S108
         exact_commands=frozenset(commands),
         rules=policy.rules,
         policy_version=policy.version,

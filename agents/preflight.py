@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from agents import processes
-from agents.sandbox import probe
+from agents.sandbox_probe import probe
 
 GIT_NEEDED = (2, 38)  # merge-tree --write-tree
 LONGEST_SOCKET_PATH = 100  # bytes; the kernel's limit is 107

@@ -117,6 +117,7 @@ def run(
     max_output_bytes: int = MAX_OUTPUT_BYTES,
     die_with_parent: bool = True,
     make_filter: Callable[[], Filter] | None = None,
+    pass_fds: Sequence[int] = (),
 ) -> ProcessResult:
     """Run `argv` to its end and return what became of it; kill its whole tree.
 
@@ -124,7 +125,8 @@ def run(
     the chunks of both streams as they come. `spool` is a file for the whole output, both streams
     as they came. `die_with_parent` costs 1 ms; it kills the command (not its children) when the
     calling *thread* ends, so that nothing outlives a worker that is killed. `make_filter` makes what
-    each stream goes through before anything else gets it.
+    each stream goes through before anything else gets it. `pass_fds` are descriptors that the child
+    inherits under the same numbers.
     Raises OSError if the command cannot be started, and ValueError for a NUL in `argv`.
     """
     marker = uuid.uuid4().hex
@@ -142,6 +144,7 @@ def run(
             stderr=subprocess.STDOUT if merge_stderr else subprocess.PIPE,
             bufsize=0,
             start_new_session=True,
+            pass_fds=pass_fds,
         )
         try:
             pipes = _pipes(process, sink, input, on_output=on_output, keep_bytes=keep_bytes)

@@ -1,23 +1,20 @@
-"""Turns a command line into the same command in bubblewrap: no network, no secrets, one worktree.
+"""Turns a command line into the same command in a sandbox: no network, no secrets, one worktree.
 
-Whether bubblewrap works is found out by running it with the real arguments, and a level is never
-dropped silently: without it the level is `none`, the policy asks before every shell command,
-and the board says so.
+How well it is isolated is the level, which `agents/sandbox_probe.py` finds out.
 """
 
+import contextlib
 import os
 import secrets
-import shutil
-import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from agents import processes
+from agents import cgroups, landlock, processes, seccomp
 from agents.harness.ports import CommandResult
 from agents.harness.redaction import Redactor
+from agents.sandbox_environment import neutral
+from agents.sandbox_levels import BUBBLEWRAP, NONE, SandboxLevel
 from agents.sandbox_mounts import (
     HOME,
     PrivateGit,
@@ -27,15 +24,8 @@ from agents.sandbox_mounts import (
     visible_search_path,
 )
 
-__all__ = ["PrivateGit", "Sandbox", "SandboxLevel", "probe", "strip_secrets"]
-
-# The variables that a command may inherit; every other one stays outside, so no list of secrets
-# has to be complete.
-ALLOWED_VARIABLES = frozenset({"LANG", "LC_ALL", "LC_CTYPE", "TZ"})
-
 SPOOL_KEPT_ABOVE_BYTES = 20_000  # shorter output is in the result as a whole
 
-_PROBE_SECONDS = 10.0
 _ISOLATION = (
     "--unshare-user",
     "--unshare-ipc",
@@ -48,72 +38,10 @@ _ISOLATION = (
     "--die-with-parent",
     "--clearenv",
 )
-_NO_NESTED_NAMESPACES = "--disable-userns"  # bubblewrap 0.8 and later
-_MAX_PROCESSES = 1024  # of one run; root is exempt (see docs), so do not run workers as root
+_MAX_PROCESSES = 1024  # of one command
 _MAX_OPEN_FILES = 8192
 _MAX_FILE_BYTES = 4 * 1024**3
-
-
-@dataclass(frozen=True)
-class SandboxLevel:
-    """How well commands are isolated here: `bubblewrap` or `none`, with a sentence for people."""
-
-    name: str
-    message: str
-    bwrap: str = ""  # path of the program
-    flags: tuple[str, ...] = ()  # optional isolation that works here
-
-
-@cache
-def probe() -> SandboxLevel:
-    """Find the best level by running a command in it. Cached for the life of the process."""
-    program = shutil.which("bwrap")
-    if program is None:
-        return SandboxLevel(
-            "none",
-            "bubblewrap is not installed, so every shell command has to be approved. "
-            "Install it (for example: apt install bubblewrap) and start again.",
-        )
-    why = ""
-    for flags, note in (
-        ((_NO_NESTED_NAMESPACES,), ""),
-        ((), f" This version does not know {_NO_NESTED_NAMESPACES}."),
-    ):
-        level = SandboxLevel("bubblewrap", f"Commands run in bubblewrap.{note}", program, flags)
-        why = _try(level)
-        if not why:
-            return level
-    return SandboxLevel(
-        "none",
-        f"bubblewrap does not work here ({why}), so every shell command has to be approved. "
-        "The machine must allow unprivileged user namespaces (kernel, container or AppArmor).",
-    )
-
-
-def _try(level: SandboxLevel) -> str:
-    """Run one command at `level`; return why it failed, or an empty string."""
-    with tempfile.TemporaryDirectory(prefix="pullcord-probe-") as name:
-        folder = Path(name).resolve()
-        for part in ("workspace", "scratch", "outputs"):
-            (folder / part).mkdir()
-        sandbox = Sandbox(
-            folder / "workspace",
-            scratch=folder / "scratch",
-            outputs=folder / "outputs",
-            level=level,
-        )
-        try:
-            result = sandbox.run("echo works", timeout_seconds=_PROBE_SECONDS)
-        except OSError as error:
-            return str(error)
-    if result.exit_code == 0 and result.output == b"works\n":
-        return ""
-    return result.output.decode(errors="replace").strip()[-300:] or f"it {result.ended_by}"
-
-
-def strip_secrets(environment: Mapping[str, str]) -> dict[str, str]:
-    """What of `environment` a command may see: an allow-list, so no secret is in it."""
-    return {name: value for name, value in environment.items() if name in ALLOWED_VARIABLES}
+_MAX_CPU_SECONDS = 3600  # of one process; only a loop without end needs more
 
 
 class Sandbox:
@@ -132,8 +60,8 @@ class Sandbox:
         *,
         scratch: Path,
         outputs: Path,
+        level: SandboxLevel,
         git: PrivateGit | None = None,
-        level: SandboxLevel | None = None,
         network: bool = False,
         hidden: Sequence[Path] = (),
         readable: Sequence[Path] = (),
@@ -143,24 +71,27 @@ class Sandbox:
         self._workspace = workspace.resolve()
         self._scratch = scratch.resolve()
         self._outputs = outputs.resolve()
-        self._level = level or probe()
-        # Without the mounts a commit would go to the shared refs, its objects to private ones.
-        self._git = git if self._level.bwrap else None
+        self._level = level
+        self._git = git
         self._network = network
         self._redactor = redactor
         self._hidden = [path.resolve() for path in hidden]
         self._readable = [path.resolve() for path in readable]
         inherited = processes.base_environment()
-        self._search_path = inherited.get("PATH", os.defpath)
-        self._interpreters = interpreter_folders(self._search_path, hidden=self._hidden)
-        self._environment = {**self._neutral(inherited), **(extra_env or {})}
-        if self._git is not None:
-            self._git.prepare()
-        self._prefix = self._bwrap_arguments() if self._level.bwrap else []
+        search_path = inherited.get("PATH", os.defpath)
+        self._interpreters = interpreter_folders(search_path, hidden=self._hidden)
+        self._environment = self._neutral(inherited, search_path) | dict(extra_env or {})
+        self._prefix: list[str] = []
+        if self._level.name == BUBBLEWRAP:
+            if git is not None:
+                git.prepare()
+                # Without the mounts a commit would go to the shared refs, its objects to private ones.
+                self._environment |= git.environment()
+            self._prefix = self._bwrap_arguments()
 
     @property
     def sandbox_level(self) -> str:
-        """`bubblewrap` or `none`."""
+        """`bubblewrap`, `landlock` or `none`."""
         return self._level.name
 
     def run(
@@ -177,21 +108,23 @@ class Sandbox:
         """
         spool = self._outputs / f"command-{secrets.token_hex(4)}.txt"
         bash = ["bash", "--noprofile", "--norc", "-c", command]
-        limits = _limits(sandboxed=bool(self._prefix))
-        result = processes.run(
+        with contextlib.ExitStack() as stack:
             # The limits are set inside: a count of processes is one of a user namespace.
-            [*self._prefix, *limits.wrap(bash)],
-            cwd=self._workspace,
-            env={} if self._prefix else self._environment,
-            timeout_seconds=timeout_seconds,
-            on_output=on_output,
-            cancel=cancel,
-            spool=spool,
-            merge_stderr=True,
-            die_with_parent=not self._prefix,  # bubblewrap does that by itself
-            # Before it reaches a file or the log, and across the borders of chunks.
-            make_filter=self._redactor.stream if self._redactor else None,
-        )
+            argv, descriptors = self._isolated(_limits(self._level).wrap(bash), stack)
+            result = processes.run(
+                [*self._counted(stack), *argv],
+                cwd=self._workspace,
+                env={} if self._level.name == BUBBLEWRAP else self._environment,
+                timeout_seconds=timeout_seconds,
+                on_output=on_output,
+                cancel=cancel,
+                spool=spool,
+                merge_stderr=True,
+                die_with_parent=self._level.name == NONE,  # the others do that by themselves
+                pass_fds=descriptors,
+                # Before it reaches a file or the log, and across the borders of chunks.
+                make_filter=self._redactor.stream if self._redactor else None,
+            )
         if spool.stat().st_size <= SPOOL_KEPT_ABOVE_BYTES:
             spool.unlink()
         return CommandResult(
@@ -202,41 +135,59 @@ class Sandbox:
             spool=str(spool) if spool.exists() else None,
         )
 
-    def _neutral(self, inherited: Mapping[str, str]) -> dict[str, str]:
+    def _isolated(
+        self, argv: Sequence[str], stack: contextlib.ExitStack
+    ) -> tuple[list[str], list[int]]:
+        """`argv` behind what holds it, and the descriptors that this reads."""
+        match self._level.name:
+            case "bubblewrap":
+                if not self._level.filters:
+                    return [*self._prefix, "--", *argv], []
+                program = seccomp.namespaced_filter()
+                assert program is not None  # noqa: S101  the level says that there is one
+                fd = stack.enter_context(_readable_copy(program))
+                return [*self._prefix, "--seccomp", str(fd), "--", *argv], [fd]
+            case "landlock":
+                stack.enter_context(
+                    landlock.unchanged(self._workspace / ".git", aside=self._scratch)
+                )
+                abi = self._level.abi
+                rules_fd = stack.enter_context(_readable_copy(self._rules()))
+                program = landlock.system_filter(abi, network=self._network)
+                filter_fd = stack.enter_context(_readable_copy(program))
+                command = landlock.command(argv, rules_fd=rules_fd, filter_fd=filter_fd)
+                return command, [rules_fd, filter_fd]
+            case _:
+                return list(argv), []
+
+    def _counted(self, stack: contextlib.ExitStack) -> list[str]:
+        """A control group where the limit of processes would not hold, or would count others."""
+        if self._level.name == BUBBLEWRAP and not landlock.is_root():
+            return []
+        return stack.enter_context(cgroups.process_limit(_MAX_PROCESSES)) or []
+
+    def _rules(self) -> bytes:
+        return landlock.rules(
+            self._level.abi,
+            writable=[self._workspace, self._scratch],
+            readable=[*self._interpreters, *self._readable],
+            git=self._git,
+            hidden=self._hidden,
+            network=self._network,
+        )
+
+    def _neutral(self, inherited: Mapping[str, str], search_path: str) -> dict[str, str]:
         """The whole environment of a command."""
-        sandboxed = bool(self._level.bwrap)
-        environment = {
-            "LANG": "C.UTF-8",
-            **strip_secrets(inherited),
-            "PATH": visible_search_path(self._search_path, self._interpreters)
-            if sandboxed
-            else self._search_path,
-            "HOME": HOME if sandboxed else str(self._scratch),
-            "TMPDIR": "/tmp" if sandboxed else str(self._scratch),  # noqa: S108  it is private
-            "USER": "agent",
-            "LOGNAME": "agent",
-            "SHELL": "/bin/bash",
-            "TERM": "dumb",
-            "CI": "1",
-            "DEBIAN_FRONTEND": "noninteractive",
-            "PAGER": "cat",
-            "GIT_PAGER": "cat",
-            "GIT_EDITOR": "true",
-            "GIT_TERMINAL_PROMPT": "0",
-            "GIT_CONFIG_NOSYSTEM": "1",
-            "GIT_CONFIG_GLOBAL": "/dev/null",
-            "GIT_AUTHOR_NAME": "Agent",
-            "GIT_AUTHOR_EMAIL": "agent@localhost",
-            "GIT_COMMITTER_NAME": "Agent",
-            "GIT_COMMITTER_EMAIL": "agent@localhost",
-            # A collection would fail on the read-only store, at the end of a commit.
-            "GIT_CONFIG_COUNT": "1",
-            "GIT_CONFIG_KEY_0": "gc.auto",
-            "GIT_CONFIG_VALUE_0": "0",
-        }
-        if self._git is not None:
-            environment |= self._git.environment()
-        return environment
+        visible = visible_search_path(search_path, self._interpreters)
+        scratch = str(self._scratch)
+        match self._level.name:
+            case "bubblewrap":
+                return neutral(inherited, path=visible, home=HOME, scratch="/tmp")  # noqa: S108  it is private
+            case "landlock":
+                found = neutral(inherited, path=visible, home=scratch, scratch=scratch)
+                return found | landlock.VARIABLES
+            case _:
+                return neutral(inherited, path=search_path, home=scratch, scratch=scratch)
 
     def _bwrap_arguments(self) -> list[str]:
         arguments = [self._level.bwrap, *_ISOLATION, *self._level.flags]
@@ -259,16 +210,29 @@ class Sandbox:
         arguments += ["--bind", workspace, workspace]
         if (self._workspace / ".git").exists():
             arguments += ["--ro-bind", f"{workspace}/.git", f"{workspace}/.git"]
-        return [*arguments, "--chdir", workspace, "--"]
+        return [*arguments, "--chdir", workspace]
 
 
-def _limits(*, sandboxed: bool) -> processes.Limits:
+@contextlib.contextmanager
+def _readable_copy(content: bytes) -> Iterator[int]:
+    """A descriptor of its own that a child reads from the beginning."""
+    fd = os.memfd_create("sandbox")
+    try:
+        os.write(fd, content)
+        os.lseek(fd, 0, os.SEEK_SET)
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _limits(level: SandboxLevel) -> processes.Limits:
     """Enough for a big build, too little to take the machine down."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return processes.Limits(
+        cpu_seconds=_MAX_CPU_SECONDS,
         file_bytes=_MAX_FILE_BYTES,
         open_files=_MAX_OPEN_FILES,
         memory_bytes=memory * 3 // 4,
         # Outside a namespace of its own the count would include everything the user runs.
-        processes=_MAX_PROCESSES if sandboxed else None,
+        processes=_MAX_PROCESSES if level.name == BUBBLEWRAP else None,
     )

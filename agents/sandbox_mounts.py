@@ -65,6 +65,17 @@ def system_arguments(*, etc: Path) -> list[str]:
     return [*arguments, "--dev", "/dev", "--tmpfs", "/run", "--tmpfs", HOME]
 
 
+def system_folders() -> list[Path]:
+    """The folders of programs and libraries that exist here, for who cannot mount them."""
+    names = [*SYSTEM_FOLDERS, *(f"/{name}" for name in _USR_LINKS)]
+    return [path for path in map(Path, names) if path.is_dir() and not path.is_symlink()]
+
+
+def etc_paths() -> list[Path]:
+    """The harmless part of /etc that exists here; a link stands for what it leads to."""
+    return [path.resolve() for name in _ETC if (path := Path("/etc", name)).exists()]
+
+
 def copy_etc(folder: Path) -> None:
     """Make `folder` a copy of the harmless part of /etc.
 

@@ -26,8 +26,13 @@ TEMPLATES = sorted((ROOT / "templates").rglob("*.html"))
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PYTHON_LOCKS = ("requirements.lock", "requirements-dev.lock")
 
-# These start processes: the one module for it, and the set-up, which runs before it is importable.
-MAY_START_PROCESSES = ("agents/processes.py", "board/management/setup.py")
+# These start processes: the one module for it, the set-up, which runs before it is importable, and
+# the launcher, a program of its own, which becomes the command that it was started for.
+MAY_START_PROCESSES = (
+    "agents/landlock_launcher.py",
+    "agents/processes.py",
+    "board/management/setup.py",
+)
 # These read the environment: the settings; the entry points, which choose the settings module; and
 # the process module, which passes the paths and the language on to children.
 MAY_READ_ENVIRONMENT = (

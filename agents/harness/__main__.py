@@ -26,6 +26,7 @@ from agents.harness.terminal import TerminalGate, TerminalSink
 from agents.harness.tools.catalog import default_tools
 from agents.harness.tools.registry import ToolContext
 from agents.sandbox import Sandbox
+from agents.sandbox_probe import probe
 
 DEFAULT_MODEL = "claude-sonnet-5-5"
 ROUNDS = 2  # in which a failed check goes back to the agent
@@ -78,7 +79,7 @@ class _Session:
         scratch.mkdir()
         outputs.mkdir()
         workspace = options.workspace.resolve()
-        shell = Sandbox(workspace, scratch=scratch, outputs=outputs)
+        shell = Sandbox(workspace, scratch=scratch, outputs=outputs, level=probe())
         policy = load_policy()
         context = Context(
             workspace=workspace,

@@ -53,6 +53,11 @@ def beat(
         )
 
 
+def note_sandbox(worker_id: UUID, sandbox: str, message: str) -> None:
+    """Record how a worker's sandbox is now, if that has changed since it started."""
+    Worker.objects.filter(pk=worker_id).update(sandbox=sandbox, sandbox_message=message)
+
+
 def cancelled_among(run_ids: Sequence[int]) -> list[int]:
     """Return which of these runs a person has asked to cancel. Polled each second by their worker."""
     return list(

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Exists, Subquery, Value
+from django.db.models import Case, Exists, Subquery, Value, When
 from django.template.loader import render_to_string
 from django.utils import timezone
 
@@ -23,7 +23,8 @@ def render_notices(project: Project) -> str:
             "project": project,
             "keyless": not project.is_rehearsal and not now["has_key"],
             "workerless": not now["has_worker"],
-            "unboxed": now["unboxed"],
+            "host": now["host"],
+            "sandbox": now["sandbox"],
             "why": now["why"],
         },
     ).strip()
@@ -32,13 +33,15 @@ def render_notices(project: Project) -> str:
 def _state_of_things(project: Project) -> Mapping[str, Any]:
     """Ask for everything in one query; whether there is a key is seen without reading it."""
     alive = Worker.objects.filter(stopped_at__isnull=True, heartbeat_at__gt=timezone.now() - ALIVE)
-    unboxed = alive.filter(sandbox="none").order_by("started_at")
+    weakest = Case(When(sandbox="broken", then=0), When(sandbox="none", then=1), default=2)
+    weak = alive.exclude(sandbox="bubblewrap").order_by(weakest, "started_at")
     now: Mapping[str, Any] = Project.objects.values(
         has_worker=Exists(alive),
         has_key=Value(value=True)
         if settings.ANTHROPIC_API_KEY
         else Exists(Credential.objects.all()),
-        unboxed=Subquery(unboxed.values("host")[:1]),
-        why=Subquery(unboxed.values("sandbox_message")[:1]),
+        host=Subquery(weak.values("host")[:1]),
+        sandbox=Subquery(weak.values("sandbox")[:1]),
+        why=Subquery(weak.values("sandbox_message")[:1]),
     ).get(pk=project.pk)
     return now

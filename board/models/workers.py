@@ -14,7 +14,7 @@ class Worker(models.Model):
     version = models.CharField(max_length=20)
     slots = models.PositiveSmallIntegerField()
     busy = models.PositiveSmallIntegerField(default=0)
-    sandbox = models.CharField(max_length=12)  # bubblewrap, landlock or none
+    sandbox = models.CharField(max_length=12)  # bubblewrap, landlock, none or broken
     sandbox_message = models.TextField(blank=True)  # why it is not the best level
     lag_ms = models.PositiveIntegerField(default=0)  # how late its event loop wakes
     started_at = models.DateTimeField(auto_now_add=True)

@@ -35,8 +35,9 @@ QUICK_REASONS = (
 )
 SANDBOXES = {
     "bubblewrap": "bubblewrap: no network, writes only inside the workspace",
-    "landlock": "landlock: writes only inside the workspace",
+    "landlock": "landlock: no network, writes only inside the workspace, sees the machine's processes",
     "none": "none: nothing but this question stands between the command and the machine",
+    "broken": "broken: commands fail until the worker's machine is mended",
     "": "not known",
 }
 EDITED_AS_TEXT = "command"  # the input that is edited by itself; any other call is edited as JSON

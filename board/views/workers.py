@@ -15,8 +15,8 @@ from board.states import CardStatus, RunStatus
 SLOW_MS = 250  # an event loop that wakes this late answers its leases too late under load
 ADVICE = {
     "landlock": (
-        "Install bubblewrap for the best level: commands then see no network, a read-only machine, "
-        "and a home of their own."
+        "Commands are held, but share the machine: no server can be started for a test, git is read-only, "
+        "and deleting folders or running code outside the tests asks. Install bubblewrap for the best level."
     ),
     "none": (
         "Commands run unconfined, so every shell command asks. Install bubblewrap "

@@ -10,7 +10,8 @@ from django.core.management import call_command
 from agents import preflight
 from agents.management.commands.up import greeting, programs, socket_path, valkey_command
 from agents.preflight import Problem
-from agents.sandbox import SandboxLevel, probe
+from agents.sandbox_levels import SandboxLevel
+from agents.sandbox_probe import probe
 from board.models import User
 
 
@@ -20,6 +21,7 @@ def empty_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.setattr("agents.landlock.version", lambda: 0)
     probe.cache_clear()
     yield folder
     probe.cache_clear()
@@ -145,6 +147,7 @@ def test_the_greeting_says_at_which_level_commands_are_isolated_and_how_to_get_t
 ) -> None:
     assert "Sandbox level none: bubblewrap is not installed" in greeting(probe())
     assert "apt install bubblewrap" in greeting(probe())
+    assert "Sandbox level landlock: Held" in greeting(SandboxLevel("landlock", "Held"))
     assert "Sandbox" not in greeting(SandboxLevel("bubblewrap", "Commands run in bubblewrap."))
 
 

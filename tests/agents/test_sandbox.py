@@ -10,10 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from agents import processes
-from agents.sandbox import PrivateGit, Sandbox, SandboxLevel, probe, strip_secrets
+from agents import landlock, processes
+from agents.sandbox import Sandbox
+from agents.sandbox_environment import strip_secrets
+from agents.sandbox_levels import SandboxLevel
+from agents.sandbox_mounts import PrivateGit
+from agents.sandbox_probe import look_again, probe
 
-needs_bubblewrap = pytest.mark.skipif(probe().name == "none", reason=probe().message)
+needs_bubblewrap = pytest.mark.skipif(probe().name != "bubblewrap", reason=probe().message)
 NONE = SandboxLevel("none", "for a test")
 
 
@@ -56,6 +60,7 @@ def shell(repository: Path, tmp_path: Path) -> Iterator[Sandbox]:
         worktree,
         scratch=tmp_path / "scratch",
         outputs=tmp_path / "outputs",
+        level=probe(),
         git=PrivateGit(common, entry, private / "refs", private / "logs", private / "objects"),
     )
     git(common, "worktree", "remove", "--force", str(worktree))
@@ -77,21 +82,33 @@ def test_the_probe_says_in_a_sentence_what_works_here():
     assert level.message.startswith("Commands run in bubblewrap.")
 
 
-def test_without_the_program_the_level_is_none_and_says_what_to_install(monkeypatch):
+@pytest.mark.parametrize(
+    ("abi", "name", "word"),
+    [(6, "landlock", "Landlock, version 6"), (2, "none", "Linux 6.2"), (0, "none", "no Landlock")],
+)
+def test_without_the_program_the_level_is_lower_and_says_what_to_install(
+    monkeypatch, abi, name, word
+):
     monkeypatch.setattr("shutil.which", lambda *_, **__: None)
-    level = probe.__wrapped__()
-    assert level.name == "none"
+    if abi > landlock.version():
+        pytest.skip("the kernel's Landlock is older")
+    monkeypatch.setattr(landlock, "version", lambda: abi)
+    level = look_again()
+    assert level.name == name
+    assert word in level.message
     assert "apt install bubblewrap" in level.message
 
 
-def test_a_program_that_cannot_isolate_gives_level_none_and_its_reason(tmp_path, monkeypatch):
+def test_a_program_that_cannot_isolate_gives_a_lower_level_and_its_reason(tmp_path, monkeypatch):
     fake = tmp_path / "bwrap"
     fake.write_text("#!/bin/sh\necho 'No permissions to create new namespace' >&2\nexit 1\n")
     fake.chmod(0o755)
     monkeypatch.setattr("shutil.which", lambda *_, **__: str(fake))
-    level = probe.__wrapped__()
+    monkeypatch.setattr(landlock, "version", lambda: 0)
+    level = look_again()
     assert level.name == "none"
     assert "No permissions to create new namespace" in level.message
+    assert "every shell command has to be approved" in level.message
 
 
 def test_no_secret_passes_the_allow_list():
@@ -100,7 +117,7 @@ def test_no_secret_passes_the_allow_list():
     assert strip_secrets({**dict.fromkeys(secrets, "x"), "LANG": "C"}) == {"LANG": "C"}
 
 
-@pytest.mark.parametrize("level", [pytest.param(None, marks=needs_bubblewrap), NONE])
+@pytest.mark.parametrize("level", [pytest.param(probe(), marks=needs_bubblewrap), NONE])
 def test_a_command_sees_only_neutral_variables(tmp_path, monkeypatch, level):
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-very-secret")
     monkeypatch.setenv("MY_TOKEN", "sk-very-secret")
@@ -199,9 +216,8 @@ def test_the_agents_commits_stay_in_its_private_git_folders(shell, repository, t
 def test_worktrees_of_other_cards_do_not_exist(shell, repository, tmp_path):
     other = tmp_path / "card-2"
     git(repository / "clone.git", "worktree", "add", "-q", "--detach", str(other))
-    fresh = Sandbox(shell._workspace, scratch=tmp_path, outputs=tmp_path, git=shell._git)  # noqa: SLF001
-    assert fails(fresh, f"ls {other}")
-    assert "card-2" not in output(fresh, 'ls "$(git rev-parse --git-common-dir)/worktrees"')
+    assert fails(shell, f"ls {other}")
+    assert "card-2" not in output(shell, 'ls "$(git rev-parse --git-common-dir)/worktrees"')
     git(repository / "clone.git", "worktree", "remove", str(other))
 
 
@@ -251,6 +267,7 @@ def test_hidden_folders_are_empty_even_below_a_visible_one(tmp_path):
         tmp_path / "w",
         scratch=tmp_path / "w",
         outputs=tmp_path,
+        level=probe(),
         readable=[tmp_path / "readable"],
         hidden=[tmp_path / "readable/data"],
     )

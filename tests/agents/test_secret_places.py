@@ -19,7 +19,9 @@ from agents.harness.redaction import Redactor, Secret, shared
 from agents.harness.testing import ListSink
 from agents.hunks import describe
 from agents.known_secrets import product_secrets
-from agents.sandbox import Sandbox, SandboxLevel, probe
+from agents.sandbox import Sandbox
+from agents.sandbox_levels import SandboxLevel
+from agents.sandbox_probe import probe
 from agents.workspaces.diffs import Diff, FileDiff
 from board.actions.approvals import Question
 

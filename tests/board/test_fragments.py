@@ -243,6 +243,26 @@ def test_notices_say_what_is_wrong(project: Project) -> None:
     assert "This folder is no repository." in fragments.render_notices(project)
 
 
+@pytest.mark.parametrize(
+    ("sandbox", "words"),
+    [
+        ("landlock", "<strong>here has no bubblewrap</strong>, so its agents ask more often"),
+        ("none", "<strong>here has no sandbox</strong>, so every command of an agent asks first"),
+        ("broken", "<strong>here has lost its sandbox.</strong>"),
+    ],
+)
+def test_a_machine_without_the_best_sandbox_says_so_on_the_board(
+    project: Project, settings: Any, sandbox: str, words: str
+) -> None:
+    settings.ANTHROPIC_API_KEY = "set"
+    assert 'data-notice="sandbox"' not in fragments.render_notices(project)
+    Worker.objects.update(sandbox=sandbox, sandbox_message="Install <it>.")
+    html = fragments.render_notices(project)
+    assert words in html
+    assert "Install &lt;it&gt;." in html
+    assert "hidden" not in html.split(">", 1)[0]
+
+
 def test_the_head_of_a_run_says_what_it_used(running: Run) -> None:
     Run.objects.filter(pk=running.pk).update(
         input_tokens=1000, cache_read_tokens=9000, output_tokens=94, cost_microusd=420_000

@@ -13,7 +13,7 @@ from agents.harness.policy.paper_shell import carry_out
 from agents.harness.policy.rules import Policy
 from agents.harness.ports import ToolCall, Verdict
 
-_SANDBOXES = {"on": "bubblewrap", "off": "none"}
+_SANDBOXES = {"on": "bubblewrap", "landlock": "landlock", "off": "none"}
 
 
 @dataclass

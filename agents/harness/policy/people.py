@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agents.harness.policy import profiles
+from agents.harness.policy import profiles, second_level
 from agents.harness.policy.context import Context
 from agents.harness.policy.findings import Finding
 from agents.harness.policy.opinions import Opinion
@@ -102,11 +102,23 @@ def judge(seen: Seen, rules: Policy, profile: Profile = Profile.FULL) -> Ruling:
     allowing = [] if seen.is_check else list(_allowing(seen, rules.allow))
     if seen.tier is Tier.ASK and not allowing:
         asked += seen.findings
-    if not asked and seen.tool == "bash" and seen.sandbox != "bubblewrap":
-        asked = [Finding("sandbox", "There is no sandbox on this machine")]
+    if not asked and seen.tool == "bash":
+        asked = _of_the_sandbox(seen)
     if asked:
         return Ruling(Tier.ASK, tuple(dict.fromkeys(asked)))
     return Ruling(Tier.ALLOW, tuple(allowing) if seen.tier is Tier.ASK else seen.findings)
+
+
+def _of_the_sandbox(seen: Seen) -> list[Finding]:
+    """Why what is harmless in full isolation asks on this machine."""
+    match seen.sandbox:
+        case "bubblewrap":
+            return []
+        case "landlock":
+            objection = None if seen.is_check else second_level.objection(seen.argv)
+            return [objection] if objection else []
+        case _:
+            return [Finding("sandbox", "There is no sandbox on this machine")]
 
 
 def _outside(seen: Seen, profile: Profile) -> list[Finding]:

@@ -17,7 +17,8 @@ from django.db import OperationalError, connection
 from django.db.migrations.executor import MigrationExecutor
 
 from agents import preflight, processes
-from agents.sandbox import SandboxLevel, probe
+from agents.sandbox_levels import SandboxLevel
+from agents.sandbox_probe import probe
 from agents.supervisor import Plan, Program
 from board.actions.accounts import create_owner_link
 
@@ -132,7 +133,7 @@ def greeting(level: SandboxLevel) -> str:
             f"{settings.PUBLIC_URL}/setup/{token}/",
         ]
     if level.name != "bubblewrap":
-        lines.append(f"Sandbox level none: {level.message}")
+        lines.append(f"Sandbox level {level.name}: {level.message}")
     if os.geteuid() == 0:
         lines.append(
             "This runs as root, for whom the limits on agents' commands do not hold. "

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from agents.sandbox import PrivateGit as Mounts
-from agents.sandbox import Sandbox, probe
+from agents.sandbox import Sandbox
+from agents.sandbox_mounts import PrivateGit as Mounts
+from agents.sandbox_probe import probe
 from agents.workspaces import Worktree, commit_all, diff, private_git, remove_worktree
 from tests.agents.workspaces.conftest import Place
 from tests.agents.workspaces.repos import run_git
@@ -21,6 +22,7 @@ def open_shell(worktree: Worktree, tmp_path: Path) -> Sandbox:
         worktree.path,
         scratch=tmp_path / "scratch",
         outputs=tmp_path / "outputs",
+        level=probe(),
         git=Mounts(git.common, git.entry, git.refs, git.logs, git.objects, git.entry_copy),
     )
 

@@ -78,6 +78,34 @@ def test_the_worst_reason_comes_first(gate):
     ]
 
 
+@pytest.mark.parametrize(
+    ("command", "tier", "rule"),
+    [
+        ("pytest -q", Tier.ALLOW, "L3"),
+        ("cd src && python -m pytest tests | tail -5", Tier.ALLOW, "L3"),
+        ("npm run test:unit", Tier.ALLOW, "L3"),
+        ("ls -la && cat README.md && git status", Tier.ALLOW, "L4"),
+        ("rm notes.txt", Tier.ALLOW, "L2"),
+        ("rm -rf build", Tier.ASK, "A3"),
+        ("rm --recu build", Tier.ASK, "A3"),
+        ("find . -name x -exec rm -r {} +", Tier.ASK, "A3"),
+        ("python tool.py", Tier.ASK, "sandbox"),
+        ("./run.sh", Tier.ASK, "C2"),
+        ("pytest -q; make build", Tier.ASK, "sandbox"),
+        ("bash -c 'go run .'", Tier.ASK, "sandbox"),
+        ("rm -rf /", Tier.DENY, "D1"),
+    ],
+)
+def test_on_the_second_level_deleting_folders_and_running_code_ask(gate, command, tier, rule):
+    verdict = gate("bash", {"sandbox": "landlock"}, command=command)
+    assert (verdict.tier, verdict.rule) == (tier, rule)
+
+
+def test_on_the_second_level_the_checks_of_a_person_run(gate):
+    known = {"sandbox": "landlock", "exact_commands": frozenset({"make all"})}
+    assert gate("bash", known, command="make all").tier is Tier.ALLOW
+
+
 def test_without_a_sandbox_every_command_asks_and_what_is_denied_stays_denied(gate):
     off = {"sandbox": "none"}
     verdict = gate("ls", off, command="ls")

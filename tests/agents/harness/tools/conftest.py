@@ -6,7 +6,8 @@ import pytest
 
 from agents import processes
 from agents.harness.tools.registry import ToolContext
-from agents.sandbox import Sandbox, SandboxLevel
+from agents.sandbox import Sandbox
+from agents.sandbox_levels import SandboxLevel
 
 
 @pytest.fixture

@@ -1,0 +1,96 @@
+"""A limit for the number of processes that also holds for root: a control group of a command's own.
+
+The kernel's limit per user (RLIMIT_NPROC) exempts root, and outside a user namespace it counts what
+the user runs besides. A group counts just the command and its descendants. It needs the right to
+make one beside or below our own; where there is none, nothing is made and the answer is None.
+"""
+
+import contextlib
+import secrets
+import time
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+_EMPTY_SECONDS = 1.0  # how long the killed may take to leave a group
+_MEMBERSHIP = Path("/proc/self/cgroup")
+_MOUNTS = Path("/proc/self/mountinfo")
+_JOIN = 'echo $$ >"$0/cgroup.procs" && exec "$@"'
+
+
+@contextlib.contextmanager
+def process_limit(most: int) -> Iterator[list[str] | None]:
+    """A command prefix that runs what follows with at most `most` processes, or None."""
+    parent = parent_group()
+    group = None if parent is None else _made(parent, most)
+    if group is None:
+        yield None
+        return
+    try:
+        yield ["/bin/sh", "-c", _JOIN, str(group)]
+    finally:
+        _remove(group)
+
+
+@cache
+def parent_group() -> Path | None:
+    """The folder below which a group with a limit of processes can be made; None if nowhere."""
+    for candidate in _candidates():
+        group = _made(candidate, 2)
+        if group is not None:
+            _remove(group)
+            return candidate
+    return None
+
+
+def _candidates() -> Iterator[Path]:
+    """Our own group, in the first version of control groups; below or beside it in the second."""
+    try:
+        lines = _MEMBERSHIP.read_text().splitlines()
+        mounts = _MOUNTS.read_text().splitlines()
+    except OSError:  # not Linux
+        return
+    for line in lines:
+        number, controllers, own = line.split(":", 2)
+        if "pids" in controllers.split(","):
+            if (mount := _mount_of(mounts, "cgroup", "pids")) is not None:
+                yield mount / own.lstrip("/")
+        elif number == "0" and (mount := _mount_of(mounts, "cgroup2", "")) is not None:
+            here = mount / own.lstrip("/")
+            yield from (here, here.parent) if here != mount else (here,)
+
+
+def _mount_of(mounts: list[str], kind: str, controller: str) -> Path | None:
+    for line in mounts:
+        before, _, after = line.partition(" - ")
+        filesystem, _, options = after.split(" ", 2)
+        if filesystem == kind and (not controller or controller in options.split(",")):
+            return Path(before.split(" ")[4])
+    return None
+
+
+def _made(parent: Path, most: int) -> Path | None:
+    group = parent / f"pullcord-{secrets.token_hex(4)}"
+    try:
+        group.mkdir()
+    except OSError:
+        return None
+    try:
+        (group / "pids.max").write_text(str(most))
+    except OSError:  # the controller is not passed on to groups here
+        _remove(group)
+        return None
+    return group
+
+
+def _remove(group: Path) -> None:
+    deadline = time.monotonic() + _EMPTY_SECONDS
+    while True:
+        try:
+            group.rmdir()
+        except OSError:
+            if time.monotonic() > deadline:  # an empty one is harmless; a full one is a bug
+                return
+            time.sleep(0.005)
+        else:
+            return
