@@ -43,6 +43,11 @@ class Lease:
         self.fence = fence
         self._since = asyncio.get_running_loop().time()
 
+    @property
+    def key(self) -> tuple[int, int]:
+        """What every write of the run names: its id and fence."""
+        return self.run_id, self.fence
+
     def active_seconds(self) -> float:
         """Return the seconds since this worker took the run up."""
         return round(asyncio.get_running_loop().time() - self._since, 3)

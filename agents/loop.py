@@ -19,12 +19,13 @@ from django.conf import settings
 
 from agents import sandbox_watch, wakes
 from agents.database import Database
+from agents.endings import StopReason
 from agents.errands import ErrandWork
 from agents.executors.builtin import BuiltinExecutor
 from agents.heartbeat import Heart
 from agents.rehearsal.server import RehearsalServer
 from agents.sandbox_probe import probe
-from agents.worker import RunWork, StopReason
+from agents.worker import RunWork
 from board.actions import claims, errands, workers
 from board.actions.credentials import model_access
 from board.actions.housekeeping import keep_house

@@ -197,7 +197,7 @@ async def _test(
             card.repository,
             card.secret_files,
             redactor=redactor,
-            say=lambda text: sink.emit("note", text=text, level="warn"),
+            say=lambda text: sink.emit("note", text=text, level="warning"),
         )
         desk = Desk(worktree, where, hidden=[settings.DATA], redactor=redactor)
         desk.context.cancel = cancel

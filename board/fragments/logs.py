@@ -201,7 +201,7 @@ class _Renderer:
 
     def note(self, item: LogItem) -> list[Op]:
         level = str(item.data.get("level", "info"))
-        looks = {"warn": "is-paused", "warning": "is-paused", "error": "is-failed"}.get(level, "")
+        looks = {"warning": "is-paused", "error": "is-failed"}.get(level, "")
         text = visible(str(item.data.get("text", "")))
         if not looks:
             return [step(f"s{item.seq}", "", f'<p class="mark-line">{text}</p>', dot=True)]

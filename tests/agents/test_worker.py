@@ -10,10 +10,11 @@ from django.db import OperationalError
 from django.db.models.functions import Now
 
 from agents.database import Database
+from agents.endings import StopReason
 from agents.executors import Job, Links
 from agents.harness.ports import Outcome
 from agents.rehearsal.server import RehearsalServer
-from agents.worker import RunWork, StopReason
+from agents.worker import RunWork
 from agents.workspaces.hub import fetch_hub
 from board.actions import cards
 from board.actions.claims import claim_next

@@ -385,7 +385,7 @@ def test_checks_notes_and_words_of_people_are_steps(running: Run) -> None:
         running,
         ("check", {"command": "make", "exit_code": 2, "output": "no rule\n", "seconds": 0.2}),
         ("said", {"who": "Ann", "text": "Use the locale"}),
-        ("note", {"text": "The model is busy.", "level": "warn"}),
+        ("note", {"text": "The model is busy.", "level": "warning"}),
         ("thinking", {"text": "Hm"}),
         ("todo", {"items": [{"text": "One", "status": "done"}]}),
         ("usage", {"input_tokens": 1}),
