@@ -35,12 +35,15 @@ def decide(call: ToolCall, context: Context) -> Verdict:
     seen = people.seen(call, context, opinion)
     ruling = people.judge(seen, context.rules, context.profile)
     known = facts(context, paths=opinion.paths, scripts=opinion.scripts)
-    record = people.as_record(seen, ruling, scripts=known["scripts"], profile=context.profile)
     tier, rule = ruling.tier, ruling.rule
     reasons = tuple(dict.fromkeys(finding.reason for finding in ruling.findings))
-    rules = [finding.rule for finding in (*opinion.findings, *ruling.findings)]
-    critical = tier is Tier.ASK and is_critical(rules, opinion.effects)
-    if tier is Tier.ASK and not critical and grant_for(call, known) in context.grants:
+    touchy = is_critical([finding.rule for finding in opinion.findings], opinion.effects)
+    record = {
+        **people.as_record(seen, ruling, profile=context.profile),
+        "scripts": dict(known["scripts"]),
+        "critical": touchy,
+    }
+    if tier is Tier.ASK and not touchy and grant_for(call, known) in context.grants:
         tier, rule = Tier.ALLOW, "grant"
         reasons = ("A person has allowed this very call before.", *reasons)
     return Verdict(
@@ -51,7 +54,7 @@ def decide(call: ToolCall, context: Context) -> Verdict:
         known,
         tuple(opinion.effects),
         record=record,
-        critical=critical,
+        critical=tier is Tier.ASK and touchy,
     )
 
 

@@ -185,7 +185,7 @@ def _finding(verb: str, rule: CommandPattern | TextPattern) -> Finding:
     return Finding("policy", source.sentence(verb, rule), source.origin, source.line)
 
 
-def as_record(seen: Seen, ruling: Ruling, *, scripts: Mapping[str, str], profile: str) -> Json:
+def as_record(seen: Seen, ruling: Ruling, *, profile: str) -> Json:
     """What is kept with a call, so that `seen_in` can give the same `Seen` again."""
     record: Json = {
         "format": _FORMAT,
@@ -199,7 +199,6 @@ def as_record(seen: Seen, ruling: Ruling, *, scripts: Mapping[str, str], profile
         "reads": list(seen.reads),
         "check": seen.is_check,
         "sandbox": seen.sandbox,
-        "scripts": dict(scripts),
         "verdict": [ruling.tier.value, ruling.rule],
         "profile": profile,
     }
