@@ -7,10 +7,11 @@ from functools import partial
 from agents.harness.policy import convert, examples, people
 from agents.harness.policy.context import Grant
 from agents.harness.policy.decide import decide, see
-from agents.harness.policy.load import PolicyText, load_texts
+from agents.harness.policy.policy_yaml import read
 from agents.harness.policy.profiles import Profile
 from agents.harness.policy.replay import Again, Recorded, Rules, judge_again
 from agents.harness.policy.replay import is_whole as is_whole_record
+from agents.harness.policy.rules import Policy
 from agents.harness.ports import ToolCall, Verdict
 from agents.policies import grants, loaded_policy, standing
 from board.gate import (
@@ -41,8 +42,8 @@ class PolicyDesk:
         return [Problem(found.line, found.message) for found in examples.warnings(text)]
 
     def rules(self, scopes: Sequence[ScopeText]) -> list[Rule]:
-        """Return the rules of people, strictest tier first. Raises PolicyError for a text that is not valid."""
-        policy = load_texts([_named(scope) for scope in scopes]).rules
+        """Return the rules of people, strictest tier first; of a text that is not valid what is."""
+        policy = sum((read(scope.text, origin=scope.origin)[0] for scope in scopes), Policy())
         return [
             Rule(tier, kind, str(rule), rule.source.origin, rule.source.line, rule.source.because)
             for tier, kind, rule in policy.all()
@@ -118,10 +119,6 @@ class _KnownRules:
             self._grants[key] = frozenset(grants(binding.grants))
         policy = loaded_policy(binding.scopes).rules
         return Rules(policy, Profile(binding.profile), self._grants[key])
-
-
-def _named(scope: ScopeText) -> PolicyText:
-    return PolicyText(scope.text, scope.origin, f"The policy of {scope.origin}")
 
 
 def _reason(again: Again) -> Reason:

@@ -8,12 +8,13 @@ from typing import Any
 
 from django.conf import settings
 from django.db.models import DurationField, ExpressionWrapper, F, QuerySet
+from django.db.models.fields.json import KeyTextTransform, KeyTransform
 from django.db.models.functions import Now
 from django.http import Http404
 
 from board.errors import NotAllowedError
-from board.models import Approval, Card, Membership, Project, Run, User, Worker
-from board.states import ROLE_ORDER, Role
+from board.models import Approval, Card, Grant, Membership, Project, Run, Step, User, Worker
+from board.states import ROLE_ORDER, Role, StepKind
 
 NUMBER_DIGITS = 9  # of a card; more do not fit in the column
 APPROVAL_PARTS = ("run__card__project", "project", "decided_by", "first_by", "looked_by")
@@ -113,6 +114,38 @@ def get_approval(user: User, approval_id: int, *, role: Role = Role.VIEWER) -> A
         raise Http404
     check_role(user, approval.project_id, role)
     return approval
+
+
+def list_calls(
+    user: User, *, project: Project | None = None, card: Card | None = None, limit: int
+) -> list[Step]:
+    """Return the latest tool calls that `user` may see and that the gate has judged, newest first.
+
+    Of one card, of one project, or of all projects of the person. Each step has its run with card
+    and project; `refused` and `rule` are of its response, which is not fetched.
+    """
+    where = {"run__card": card} if card else {"run__project": project} if project else {}
+    steps = (
+        Step.objects.filter(kind=StepKind.TOOL, run__project__memberships__user=user, **where)
+        .exclude(request__tool="acceptance_checks")
+        .annotate(
+            refused=KeyTextTransform("refused", KeyTransform("details", "response")),
+            rule=KeyTextTransform("rule", KeyTransform("details", "response")),
+        )
+        .exclude(request__gate__isnull=True, refused__isnull=False, rule__isnull=True)
+        .select_related("run__card__project")
+        .defer("response")
+    )
+    return list(steps.order_by("-pk")[:limit])
+
+
+def get_grant(user: User, grant_id: int, *, role: Role = Role.MAINTAINER) -> Grant:
+    """Return an answer that lasts, with its project. Raises as `get_card`."""
+    grant = Grant.objects.select_related("project").filter(pk=grant_id).first()
+    if grant is None:
+        raise Http404
+    check_role(user, grant.project_id, role)
+    return grant
 
 
 def check_role(user: User, project_id: int, role: Role) -> Role:

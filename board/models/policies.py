@@ -86,3 +86,9 @@ class Grant(models.Model):
 
     def __str__(self) -> str:
         return f"{self.tool} in {self.project_id}"
+
+    @property
+    def what(self) -> str:
+        """The call in short: its command or path."""
+        given = self.input if isinstance(self.input, dict) else {}
+        return str(given.get("command") or given.get("path") or self.tool)

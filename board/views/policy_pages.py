@@ -1,0 +1,152 @@
+"""What the page of a policy shows: the text as it is typed, the rules in force, what a call would get."""
+
+import json
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.http import HttpRequest
+
+from board.actions import policies
+from board.actions.policies import EMPTY, Scope, scope_texts
+from board.forms import sent
+from board.gate import Binding, Explanation, ScopeText, TriedCall, gate
+from board.models import Grant
+from board.templatetags.markup import PROFILES
+from board.views.card_forms import whole
+
+MOST_TRIED = 20_000  # characters of a call
+MOST_GRANTS = 200
+TOOLS = {
+    "bash": ("Command", "command"),
+    "write_file": ("Write a file", "path"),
+    "read_file": ("Read a file", "path"),
+}
+KINDS = {
+    "commands": "command",
+    "writes": "change",
+    "reads": "read",
+    "tools": "tool",
+    "rules": "built-in rule",
+}
+
+
+@dataclass(frozen=True)
+class Draft:
+    """What a person has typed: nothing of it is lost on the way back."""
+
+    text: str
+    base: int  # the version that it was made from, 0 for none
+    comment: str = ""
+    call: str = ""
+    tool: str = "bash"
+    sandbox: bool = True
+    imported: str = ""
+
+    @classmethod
+    def of(cls, scope: Scope) -> "Draft":
+        """The version that is in force."""
+        newest = scope.versions().last()
+        return cls(newest.text, newest.number) if newest else cls(EMPTY, 0)
+
+    @classmethod
+    def sent(cls, request: HttpRequest) -> "Draft":
+        """What a form has sent."""
+        return cls(
+            text=sent(request, "text").replace("\r\n", "\n"),
+            base=whole(sent(request, "base")) or 0,
+            comment=sent(request, "comment"),
+            call=sent(request, "call")[:MOST_TRIED],
+            tool=sent(request, "tool") if sent(request, "tool") in TOOLS else "bash",
+            sandbox=sent(request, "sandbox") != "none",
+            imported=sent(request, "imported"),
+        )
+
+    def with_more(self, policy: str) -> "Draft":
+        """The same with another policy behind the text."""
+        return replace(self, text=f"{self.text.rstrip()}\n---\n{policy}")
+
+
+def tried(scope: Scope, draft: Draft) -> Explanation | None:
+    """What the gate would say of the call that was typed; None if there is none."""
+    call = _call(scope, draft)
+    if call is None:
+        return None
+    scopes = [one for one in scope_texts(scope) if one.origin != scope.origin]
+    binding = Binding(
+        (*scopes, ScopeText(scope.origin, draft.text)),
+        _profile(scope),
+        tuple(policies.project_grants(scope.project.pk)) if scope.project else (),
+    )
+    return gate().explain(call, binding)
+
+
+def _call(scope: Scope, draft: Draft) -> TriedCall | None:
+    text = draft.call.strip()
+    if not text:
+        return None
+    sandbox = "bubblewrap" if draft.sandbox else "none"
+    checks = [scope.project.setup_command] if scope.project else []
+    checks += scope.card.checks if scope.card else []
+    pasted = _pasted(text)
+    if pasted is not None:
+        return TriedCall(pasted[0], pasted[1], sandbox, tuple(filter(None, checks)))
+    _, name = TOOLS[draft.tool]
+    given = {name: draft.call if name == "command" else text}
+    if draft.tool == "write_file":
+        given["content"] = ""
+    return TriedCall(draft.tool, given, sandbox, tuple(filter(None, checks)))
+
+
+def _pasted(text: str) -> tuple[str, dict[str, Any]] | None:
+    """A whole call as JSON, as the journal has it: {"tool": ..., "input": {...}}."""
+    try:
+        whole_call = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(whole_call, dict) or not isinstance(whole_call.get("input"), dict):
+        return None
+    tool = whole_call.get("tool")
+    return (tool, whole_call["input"]) if isinstance(tool, str) else None
+
+
+def _profile(scope: Scope) -> str:
+    if scope.project is None:
+        return "full"
+    card = scope.card.tool_profile if scope.card else ""
+    return policies.narrower(scope.project.tool_profile, card)
+
+
+def page_context(scope: Scope, draft: Draft) -> dict[str, Any]:
+    """The whole page but for what a button asks for."""
+    newest = scope.versions().select_related("author").last()
+    others = [one for one in scope_texts(scope) if one.origin != scope.origin]
+    saved = [ScopeText(scope.origin, newest.text)] if newest else []
+    rules = gate().rules([*gate().standing(), *others, *saved])
+    counted = Counter(rule.tier for rule in rules)
+    grants = _grants(scope)
+    return {
+        "draft": draft,
+        "newest": newest,
+        "rules": [(rule, KINDS[rule.kind], rule.origin == scope.origin) for rule in rules],
+        "counts": {
+            "allow": counted["allow"] + len(grants),
+            "ask": counted["ask"],
+            "deny": counted["deny"],
+        },
+        "grants": grants,
+        "profiles": list(PROFILES.items()),
+        "profile": _profile(scope),
+        "profile_name": PROFILES[_profile(scope)],
+        "tools": [(name, words) for name, (words, _) in TOOLS.items()],
+        "warnings": gate().warn(newest.text) if newest else [],
+        "lines": range(1, max(draft.text.count("\n") + 2, 14)),
+        "above": [one.origin for one in scope.above()],
+    }
+
+
+def _grants(scope: Scope) -> list[Grant]:
+    if scope.project is None:
+        return []
+    rows = Grant.objects.filter(project=scope.project, withdrawn_at__isnull=True)
+    return list(rows.select_related("granted_by", "approval").order_by("-pk")[:MOST_GRANTS])
