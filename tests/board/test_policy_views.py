@@ -2,6 +2,7 @@
 
 import json
 import re
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -37,7 +38,7 @@ def post(client: Client, url: str, do: str, *, part: bool = False, **fields):
 
 
 def page_of(answer) -> str:
-    return answer.content.decode()
+    return str(answer.content.decode())
 
 
 ADDRESSES = ["/policy/", "/p/BIL/policy/", "/cards/BIL-1/policy/"]
@@ -245,7 +246,7 @@ def test_an_answer_that_lasts_is_a_rule_and_can_be_withdrawn(client, project, al
 
 def test_a_list_of_another_program_is_explained_and_put_behind_the_text(client, project):
     lists = {"permissions": {"allow": ["Bash(python:*)"], "deny": ["Bash(git push:*)"]}}
-    given = {"imported": json.dumps(lists), "text": "version: 1\n", "base": 0}
+    given: dict[str, Any] = {"imported": json.dumps(lists), "text": "version: 1\n", "base": 0}
     page = page_of(post(client, "/p/BIL/policy/", "import", part=True, **given))
     assert "so this would allow any program" in page
     assert "git push *" in page
