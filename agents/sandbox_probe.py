@@ -1,10 +1,12 @@
 """Finds the best sandbox that works on this machine, by running a command in it.
 
 A level is never dropped silently: it stands on the board, on the workers' page and in every question,
-and the policy asks more where it is lower.
+and the policy asks more where it is lower. `python -m agents.sandbox_probe` says it at a terminal,
+unless it is the best.
 """
 
 import shutil
+import sys
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -121,3 +123,13 @@ def _try(level: SandboxLevel) -> str:
     if result.output == b"works\n":
         return ""
     return result.output.decode(errors="replace").strip()[-300:] or f"it {result.ended_by}"
+
+
+def remark() -> str:
+    """Return a line on a level that is not the best, with what to do about it."""
+    level = probe()
+    return "" if level.name == BUBBLEWRAP else f"  Sandbox level {level.name}: {level.message}\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(remark())

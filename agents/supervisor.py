@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from agents.processes import Child, own_environment, spawn
+from agents.processes import Child, own_environment, run, spawn
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +26,7 @@ FIRST_PAUSE_SECONDS = 0.2
 LONGEST_PAUSE_SECONDS = 10.0
 HEALTHY_SECONDS = 10.0  # after so long a life a death counts as the first
 GRACE_SECONDS = 9.0  # all is over within 10
+REMARK_SECONDS = 30.0
 LAST_GRACE_SECONDS = 0.7  # for what the others needed until they were gone
 
 
@@ -41,7 +42,10 @@ class Program:
 
 @dataclass(frozen=True)
 class Plan:
-    """What to keep alive, the first of which the others need; and what to say once the address answers."""
+    """What to keep alive, the first of which the others need; and what to say once the address answers.
+
+    `remark` is a command whose output is said too: what takes too long to be found out before the start.
+    """
 
     folder: str
     programs: Sequence[Program]
@@ -49,6 +53,7 @@ class Plan:
     port: int
     greeting: str
     farewell: str
+    remark: Sequence[str] = field(default_factory=list)
 
     def to_json(self) -> str:
         """Return the plan as `from_json` reads it."""
@@ -163,7 +168,24 @@ def greet(plan: Plan) -> None:
     """Say where the product is, once it is there."""
     while not answers(plan.host, plan.port):
         time.sleep(0.05)
-    say(plan.greeting)
+    say(plan.greeting + remark(plan))
+
+
+def remark(plan: Plan) -> str:
+    """Return what the plan's command says, as it is; nothing if it cannot be run."""
+    if not plan.remark:
+        return ""
+    try:
+        done = run(
+            plan.remark,
+            cwd=Path(plan.folder),
+            env=own_environment(),
+            timeout_seconds=REMARK_SECONDS,
+        )
+    except OSError as error:
+        log.warning("%s: %s", plan.remark[-1], error)
+        return ""
+    return done.stdout.decode(errors="replace")
 
 
 def answers(host: str, port: int) -> bool:

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -197,6 +198,21 @@ def test_the_greeting_comes_when_the_address_answers_and_a_signal_ends_it_all(
     assert said == "It is gone.\n"
     assert child.returncode == 0
     assert not any(is_alive(pid) for pid in left)
+
+
+def test_the_greeting_ends_with_what_a_command_remarks(
+    program: Callable[[Plan], "subprocess.Popen[str]"], tmp_path: Path
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        plan = plan_of(tmp_path, server.getsockname()[1])
+        child = program(replace(plan, remark=["/bin/sh", "-c", "echo And so on."]))
+        connection, _ = server.accept()
+        with connection:
+            connection.sendall(b"HTTP/1.0 200 OK\r\n\r\n")
+            assert child.stdout is not None
+            assert child.stdout.readline() == "It is here.And so on.\n"
+        child.send_signal(signal.SIGINT)
+        child.communicate(timeout=WAIT_SECONDS)
 
 
 def test_a_plan_survives_its_way_through_the_pipe() -> None:

@@ -5,7 +5,6 @@ import os
 import sys
 import tempfile
 from argparse import ArgumentParser
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,6 @@ from django.db import OperationalError, connection
 from django.db.migrations.executor import MigrationExecutor
 
 from agents import preflight, processes
-from agents.sandbox_levels import SandboxLevel
-from agents.sandbox_probe import probe
 from agents.supervisor import Plan, Program
 from board.actions.accounts import create_owner_link
 
@@ -52,17 +49,16 @@ class Command(BaseCommand):
             kept_alive = programs(host, port)
         except preflight.Problem as problem:
             raise CommandError(str(problem)) from problem
-        with ThreadPoolExecutor(1) as threads:
-            level = threads.submit(probe)
-            self._migrate()
-            said = greeting(level.result())
+        self._migrate()
         plan = Plan(
             folder=str(settings.BASE_DIR),
             programs=kept_alive,
             host=EVERYWHERE.get(host, host),
             port=port,
-            greeting=said,
+            greeting=greeting(),
             farewell="Stopped. Runs that were under way continue at the next start.",
+            # Trying the sandbox takes as long as all of this: nobody waits for it.
+            remark=[sys.executable, "-m", "agents.sandbox_probe"],
         )
         become_supervisor(plan, lock.fileno())
 
@@ -123,7 +119,7 @@ def programs(host: str, port: int) -> list[Program]:
     ]
 
 
-def greeting(level: SandboxLevel) -> str:
+def greeting() -> str:
     """Return what is said once the address answers, with a link while nobody owns the installation."""
     lines = ["", f"Pullcord is at {settings.PUBLIC_URL}"]
     token = create_owner_link()
@@ -132,8 +128,6 @@ def greeting(level: SandboxLevel) -> str:
             "Nobody owns it yet. Open this link, it works once:",
             f"{settings.PUBLIC_URL}/setup/{token}/",
         ]
-    if level.name != "bubblewrap":
-        lines.append(f"Sandbox level {level.name}: {level.message}")
     if os.geteuid() == 0:
         lines.append(
             "This runs as root, for whom the limits on agents' commands do not hold. "
