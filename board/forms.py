@@ -127,6 +127,54 @@ class NewColumnForm(BoardForm):
     lane = forms.ChoiceField(choices=LANES, label="Lane")
 
 
+class ApprovalRulesForm(BoardForm):
+    """Who may approve in a project, and how long a question waits."""
+
+    second_approver = forms.BooleanField(
+        required=False,
+        label="Two people for critical calls",
+        help_text="Privilege, publishing, secrets, rewriting shared history: two different people approve.",
+        widget=forms.CheckboxInput(attrs={"class": "switch"}),
+    )
+    not_own_card = forms.BooleanField(
+        required=False,
+        label="Not your own card",
+        help_text="Who wrote a card or queued it may not approve its calls. Denying is always allowed.",
+        widget=forms.CheckboxInput(attrs={"class": "switch"}),
+    )
+    overdue_minutes = forms.IntegerField(
+        label="Overdue after",
+        widget=forms.NumberInput(attrs={"min": 1}),
+        help_text="Minutes. Then it is marked, and whoever is told about questions gets one reminder.",
+        error_messages={"invalid": "A number of minutes.", "required": "A number of minutes."},
+    )
+    expiry_minutes = forms.IntegerField(
+        required=False,
+        label="Expires after",
+        widget=forms.NumberInput(attrs={"min": 1, "placeholder": "never"}),
+        help_text="Minutes. Then the call is not run, and the agent knows that nobody answered.",
+        error_messages={"invalid": "A number of minutes, or nothing."},
+    )
+
+
+class WebhookForm(BoardForm):
+    """Where a project's questions are announced."""
+
+    url = forms.CharField(
+        max_length=2000,
+        required=False,
+        label="Address",
+        widget=forms.TextInput(
+            attrs={**MONO, "autocomplete": "off", "inputmode": "url", "placeholder": "https://"}
+        ),
+    )
+    allows_private = forms.BooleanField(
+        required=False,
+        label="It may be in a private network, or use http://",
+        widget=forms.CheckboxInput(attrs={"class": "box"}),
+    )
+
+
 class InviteForm(BoardForm):
     """Whom to invite, as what."""
 

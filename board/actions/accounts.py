@@ -115,6 +115,11 @@ def set_appearance(user: User, *, theme: str, density: str) -> None:
     User.objects.filter(pk=user.pk).update(theme=theme, density=density)
 
 
+def set_notices(user: User, *, mails: bool) -> None:
+    """Store whether the person wants a mail for each question of an agent."""
+    User.objects.filter(pk=user.pk).update(mails_questions=mails)
+
+
 def change_password(user: User, *, current: str, new: str) -> None:
     """Set a new password. Every session of the person ends but the one that the caller renews."""
     if not user.check_password(current):

@@ -3,11 +3,14 @@
 import hashlib
 import hmac
 import secrets
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.db import transaction
 
 from board import events, webhooks
+from board.actions import audit
+from board.actions.audit import Act
 from board.errors import ValidationError
 from board.events import Actor, publish
 from board.models import Project, User, Webhook
@@ -26,27 +29,28 @@ def set_webhook(project: Project, *, by: User, url: str, allows_private: bool) -
     changes `allows_private`; from anybody else it keeps its value for the same address.
     """
     address = url.strip()
+    before = Webhook.objects.filter(project=project).first()
+    is_same = before is not None and before.url == address
+    private = allows_private if by.is_owner else is_same and before is not None and before.allows_private  # fmt: skip
+    try:
+        webhooks.resolve(address, allows_private=private)
+    except webhooks.WebhookError as error:
+        raise ValidationError(str(error), fields={"url": str(error)}) from error
+    nonce = before.nonce if is_same and before is not None else secrets.token_hex(16)
+    values = {"url": address, "allows_private": private, "set_by": by, "nonce": nonce}
+    actor = Actor.person(by)
     with transaction.atomic():
-        before = Webhook.objects.select_for_update().filter(project=project).first()
-        is_same = before is not None and before.url == address
-        private = (
-            allows_private if by.is_owner else bool(is_same and before and before.allows_private)
-        )
-        try:
-            webhooks.resolve(address, allows_private=private)
-        except webhooks.WebhookError as error:
-            raise ValidationError(str(error), fields={"url": str(error)}) from error
-        nonce = before.nonce if is_same and before else secrets.token_hex(16)
-        hook, _ = Webhook.objects.update_or_create(
-            project=project,
-            defaults={"url": address, "allows_private": private, "set_by": by, "nonce": nonce},
-        )
-        publish(project.pk, events.ProjectChanged(what="webhook"), by=Actor.person(by))
+        hook, _ = Webhook.objects.update_or_create(project=project, defaults=values)
+        publish(project.pk, events.ProjectChanged(what="webhook"), by=actor)
+        told = {"host": str(urlsplit(address).hostname), "allows_private": private}
+        audit.record(Act("webhook_set", actor, project=project, data=told))
     return hook
 
 
 def remove_webhook(project: Project, *, by: User) -> None:
     """Announce the project's questions nowhere any more."""
+    actor = Actor.person(by)
     with transaction.atomic():
         Webhook.objects.filter(project=project).delete()
-        publish(project.pk, events.ProjectChanged(what="webhook"), by=Actor.person(by))
+        publish(project.pk, events.ProjectChanged(what="webhook"), by=actor)
+        audit.record(Act("webhook_removed", actor, project=project))

@@ -193,6 +193,46 @@ class ApprovalAnswer(Schema):
     expires_at: datetime | None
 
 
+class PersonAnswers(Schema):
+    """How one person answered, and the median of the seconds that it took."""
+
+    name: str
+    approved: int
+    denied: int
+    asked_back: int
+    median_seconds: float | None
+
+
+class RuleQuestions(Schema):
+    """How often a rule asked, and what became of it."""
+
+    rule: str
+    questions: int
+    approved: int
+    denied: int
+
+
+class ReportAnswer(Schema):
+    """The last `days` days of a project. Questions count when they were asked, runs when they began."""
+
+    days: int
+    runs: int
+    succeeded: int
+    failed: int
+    questions: int
+    questions_per_run: float
+    open: int
+    approved: int
+    denied: int
+    expired: int
+    asked_back: int
+    median_seconds: float | None
+    cost_microusd: int
+    cost: str
+    people: list[PersonAnswers]
+    rules: list[RuleQuestions]
+
+
 class EventAnswer(Schema):
     """One change of a board; `seq` has no gaps."""
 

@@ -27,6 +27,7 @@ def _read_priority(value: object) -> object:
 Priority = Annotated[StrictInt, BeforeValidator(_read_priority)]
 After = Annotated[int, Field(ge=0, le=MAX_SEQ)]
 Limit = Annotated[int, Field(ge=1, le=MAX_ITEMS)]
+Days = Annotated[int, Field(ge=1, le=366)]
 Most = Annotated[int, Field(ge=0, le=MAX_SEQ)]  # of a list that is given whole without it
 
 

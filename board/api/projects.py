@@ -5,10 +5,12 @@ from ninja import Router, Status
 
 from board import access
 from board.actions.projects import create_project
-from board.api.answers import ProjectAnswer, answers
-from board.api.bodies import NewProject
+from board.api.answers import ProjectAnswer, ReportAnswer, answers
+from board.api.bodies import Days, NewProject
 from board.api.contents import describe_project
+from board.api.report_contents import describe_report
 from board.api.tokens import ApiRequest
+from board.reports import report
 from board.states import Role
 
 router = Router(tags=["projects"])
@@ -34,3 +36,10 @@ def show(request: ApiRequest, key: str) -> ProjectAnswer:
     """Show one project."""
     project = access.get_project(request.auth, key)
     return describe_project(project, access.get_role(request.auth, project.pk))
+
+
+@router.get("/projects/{key}/reports", response=answers(ReportAnswer))
+def show_report(request: ApiRequest, key: str, days: Days = 14) -> ReportAnswer:
+    """Show what its agents did and asked in the last days: runs, questions, answers, cost."""
+    project = access.get_project(request.auth, key)
+    return describe_report(report(project, days=days))

@@ -44,6 +44,9 @@ def answered(request: HttpRequest) -> HttpResponse:
     user = person(request)
     before = request.GET.get("before", "")
     rows = list_approvals(user).exclude(status=ApprovalStatus.PENDING).order_by("-id")
+    run = request.GET.get("run", "")
+    if run.isascii() and run.isdigit():
+        rows = rows.filter(run_id=int(run[:18]))
     if before.isascii() and before.isdigit():
         rows = rows.filter(pk__lt=int(before[:18]))
     page = [Question(each) for each in rows[: PER_PAGE + 1]]

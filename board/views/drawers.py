@@ -7,9 +7,11 @@ from board.actions.merges import has_verified_work
 from board.actions.policies import narrower
 from board.fragments import log_html, render_run_head
 from board.fragments.diffs import file_rows
+from board.fragments.questions import call_text
 from board.fragments.runs import standing
-from board.models import Card, Column, LogItem, Run
-from board.states import CardStatus
+from board.models import Approval, Card, Column, LogItem, Run
+from board.reports import refused_of
+from board.states import ApprovalStatus, CardStatus
 from board.templatetags.markup import PROFILES
 from board.views.history import sentences
 
@@ -122,7 +124,23 @@ def changes_tab(card: Card, attempt: int | None) -> dict[str, Any]:
         "changes": changes,
         "files": files,
         "evidence": run.evidence or [],
+        "refused": [_refused(approval) for approval in refused_of(run)],
         "passed": sum(row.get("exit_code") == 0 for row in run.evidence or []),
+    }
+
+
+def _refused(approval: Approval) -> dict[str, Any]:
+    """Return a call that was not approved, in words."""
+    is_expired = approval.status == ApprovalStatus.EXPIRED
+    who = str(approval.decided_by or "Pullcord")
+    end = "Nobody answered in time." if is_expired else f"{who} denied it."
+    if approval.comment:
+        end += f" “{approval.comment[:200]}”"
+    return {
+        "pk": approval.pk,
+        "what": call_text(approval)[:300],
+        "end": end,
+        "is_expired": is_expired,
     }
 
 

@@ -1,5 +1,6 @@
 """What a person sets for themselves: looks, password, API tokens."""
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -28,6 +29,14 @@ def set_appearance(request: HttpRequest) -> HttpResponse:
     )
     if not wants_page(request):
         return JsonResponse({"theme": sent(request, "theme"), "density": sent(request, "density")})
+    return redirect("me")
+
+
+@require_POST
+def set_notices(request: HttpRequest) -> HttpResponse:
+    """Store whether this person wants mails about questions."""
+    accounts.set_notices(person(request), mails=sent(request, "mails") == "on")
+    messages.success(request, "Saved: how you are told about questions.")
     return redirect("me")
 
 
@@ -73,6 +82,7 @@ def _page(
     user = person(request)
     context = {
         "place": "me",
+        "can_mail": bool(settings.EMAIL_HOST),
         "me": user,
         "form": form or PasswordForm(),
         "tokens": user.api_tokens.filter(revoked_at__isnull=True).order_by("-pk"),
