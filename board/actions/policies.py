@@ -171,6 +171,24 @@ def scope_texts(scope: Scope) -> list[ScopeText]:
     return [ScopeText(one.origin, version.text) for one, version in found if version is not None]
 
 
+def binding_with(scope: Scope, text: str) -> Binding:
+    """What would bind a call in a scope if `text` were its policy."""
+    others = [one for one in scope_texts(scope) if one.origin != scope.origin]
+    project = scope.project
+    return Binding(
+        (*others, ScopeText(scope.origin, text)),
+        profile_of(scope),
+        tuple(project_grants(project.pk)) if project else (),
+    )
+
+
+def profile_of(scope: Scope) -> str:
+    """The tools that a card in a scope may have at most."""
+    if scope.project is None:
+        return ToolProfile.FULL.value
+    return narrower(scope.project.tool_profile, scope.card.tool_profile if scope.card else "")
+
+
 def binding_of(run_id: int) -> Binding:
     """What binds the calls of a run at this moment, without grants: three small reads."""
     run = Run.objects.values(

@@ -3,7 +3,7 @@
 from ninja import NinjaAPI
 
 from board import __version__
-from board.api import approvals, cards, events, failures, projects, runs
+from board.api import approvals, cards, events, failures, policies, projects, runs
 from board.api.bodies import StrictParser
 from board.api.tokens import Bearer
 
@@ -18,5 +18,5 @@ api = NinjaAPI(
     urls_namespace="api",
 )
 failures.connect(api)
-for module in (projects, cards, runs, approvals, events):
+for module in (projects, policies, cards, runs, approvals, events):
     api.add_router("", module.router)

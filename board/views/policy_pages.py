@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from board.actions import policies
 from board.actions.policies import EMPTY, Scope, scope_texts
 from board.forms import sent
-from board.gate import Binding, Explanation, ScopeText, TriedCall, gate
+from board.gate import Explanation, ScopeText, TriedCall, gate
 from board.models import Grant
 from board.templatetags.markup import PROFILES
 from board.views.card_forms import whole
@@ -72,13 +72,7 @@ def tried(scope: Scope, draft: Draft) -> Explanation | None:
     call = _call(scope, draft)
     if call is None:
         return None
-    scopes = [one for one in scope_texts(scope) if one.origin != scope.origin]
-    binding = Binding(
-        (*scopes, ScopeText(scope.origin, draft.text)),
-        _profile(scope),
-        tuple(policies.project_grants(scope.project.pk)) if scope.project else (),
-    )
-    return gate().explain(call, binding)
+    return gate().explain(call, policies.binding_with(scope, draft.text))
 
 
 def _call(scope: Scope, draft: Draft) -> TriedCall | None:
@@ -110,13 +104,6 @@ def _pasted(text: str) -> tuple[str, dict[str, Any]] | None:
     return (tool, whole_call["input"]) if isinstance(tool, str) else None
 
 
-def _profile(scope: Scope) -> str:
-    if scope.project is None:
-        return "full"
-    card = scope.card.tool_profile if scope.card else ""
-    return policies.narrower(scope.project.tool_profile, card)
-
-
 def page_context(scope: Scope, draft: Draft) -> dict[str, Any]:
     """The whole page but for what a button asks for."""
     newest = scope.versions().select_related("author").last()
@@ -136,8 +123,8 @@ def page_context(scope: Scope, draft: Draft) -> dict[str, Any]:
         },
         "grants": grants,
         "profiles": list(PROFILES.items()),
-        "profile": _profile(scope),
-        "profile_name": PROFILES[_profile(scope)],
+        "profile": policies.profile_of(scope),
+        "profile_name": PROFILES[policies.profile_of(scope)],
         "tools": [(name, words) for name, (words, _) in TOOLS.items()],
         "warnings": gate().warn(newest.text) if newest else [],
         "lines": range(1, max(draft.text.count("\n") + 2, 14)),

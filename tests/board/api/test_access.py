@@ -15,6 +15,7 @@ EVERYBODY = dict.fromkeys(PEOPLE[1:], 200) | {"anonymous": 401}
 READ = EVERYBODY | {"mallory": 404}
 CHANGE = READ | {"vera": 403}
 NEW_CARD = {"title": "New", "depends_on": ["BIL-1"]}
+NEW_POLICY = {"text": "version: 1\ndeny: {commands: [x]}\n", "base": 0}
 NEW_PROJECT = {"key": "NEW", "repository": "https://example.org/new.git"}
 
 # (method, path) -> body, what each person gets, and what happened to the card before.
@@ -26,6 +27,9 @@ ROUTES = {
         "",
     ),
     ("GET", "/projects/{key}"): (None, READ, ""),
+    ("GET", "/projects/{key}/policy"): (None, READ, ""),
+    ("PUT", "/projects/{key}/policy"): (NEW_POLICY, CHANGE | {"bob": 403}, ""),
+    ("POST", "/projects/{key}/policy/test"): ({"input": {"command": "ls"}}, READ, ""),
     ("GET", "/projects/{key}/cards"): (None, READ, ""),
     ("POST", "/projects/{key}/cards"): (NEW_CARD, CHANGE | {"bob": 201, "alice": 201}, ""),
     ("GET", "/cards/{ref}"): (None, READ, ""),
