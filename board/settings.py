@@ -250,6 +250,7 @@ LANGUAGE_CODE = "en"
 USE_I18N = False
 MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 
+REDACTOR = "agents.harness.redaction.shared"  # takes secrets out of texts; see board/redaction.py
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,

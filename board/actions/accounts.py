@@ -10,8 +10,11 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from board import bus
+from board.actions import audit
+from board.actions.audit import Act
 from board.actions.tokens import hash_token, new_token
 from board.errors import NotAllowedError, ValidationError
+from board.events import Actor
 from board.models import ApiToken, OwnerLink, User
 
 TOKEN_PREFIX = "pc_"  # noqa: S105  how our tokens begin, so that scanners know them
@@ -44,7 +47,9 @@ def claim_ownership(token: str, *, email: str, name: str, password: str) -> User
             raise NotAllowedError(
                 "This link was used already. Sign in, or start Pullcord again for a new link."
             )
-        return create_user(email=email, name=name, password=password, is_owner=True)
+        user = create_user(email=email, name=name, password=password, is_owner=True)
+        audit.record(Act("owner_made", Actor.person(user), data={"email": user.email}))
+    return user
 
 
 def create_user(*, email: str, name: str, password: str | None, is_owner: bool = False) -> User:
@@ -79,9 +84,15 @@ def create_user(*, email: str, name: str, password: str | None, is_owner: bool =
 def create_token(user: User, *, name: str) -> str:
     """Return a new API token of `user`. It cannot be shown again."""
     token = new_token(TOKEN_PREFIX)
-    ApiToken.objects.create(
-        user=user, name=name.strip()[:80] or "Token", prefix=token[:9], token_hash=hash_token(token)
-    )
+    with transaction.atomic():
+        made = ApiToken.objects.create(
+            user=user,
+            name=name.strip()[:80] or "Token",
+            prefix=token[:9],
+            token_hash=hash_token(token),
+        )
+        data = {"token": made.pk, "name": made.name, "prefix": made.prefix}
+        audit.record(Act("token_made", Actor.person(user), data=data))
     return token
 
 
@@ -102,9 +113,10 @@ def use_token(token: str) -> User | None:
 
 def revoke_token(user: User, token_id: int) -> None:
     """End one of the person's tokens at once."""
-    ApiToken.objects.filter(user=user, pk=token_id, revoked_at__isnull=True).update(
-        revoked_at=Now()
-    )
+    mine = ApiToken.objects.filter(user=user, pk=token_id, revoked_at__isnull=True)
+    with transaction.atomic():
+        if mine.update(revoked_at=Now()):
+            audit.record(Act("token_revoked", Actor.person(user), data={"token": token_id}))
     bus.ring(bus.user_group(user.pk))
 
 
@@ -132,7 +144,9 @@ def change_password(user: User, *, current: str, new: str) -> None:
         message = " ".join(error.messages)
         raise ValidationError(message, fields={"new": message}) from error
     user.set_password(new)
-    user.save(update_fields=["password"])
+    with transaction.atomic():
+        user.save(update_fields=["password"])
+        audit.record(Act("password_changed", Actor.person(user)))
     bus.ring(bus.user_group(user.pk))
 
 

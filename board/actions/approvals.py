@@ -18,6 +18,7 @@ from board.actions.approvers import (
     needs_another,
     note_first,
 )
+from board.actions.audit_of_runs import record_question
 from board.actions.endings import MAX_COMMENT, end_question, lock_question
 from board.actions.journal import take_seq
 from board.actions.logs import append_log
@@ -112,6 +113,7 @@ def request_approval(
             ),
             by=Actor(run.agent),
         )
+        record_question(approval, run)
     return approval
 
 
@@ -170,7 +172,7 @@ def decide(
             return
         check_may_approve(approval, card, by=by, role=role, scope=scope)
         if needs_another(approval, card):
-            note_first(approval, by=by, edited=edited, comment=words, op_id=op_id)
+            note_first(approval, card, by=by, edited=edited, comment=words, op_id=op_id)
             return
         if approval.first_by_id is not None:
             check_same(approval, edited_input)

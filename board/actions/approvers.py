@@ -6,6 +6,7 @@ from typing import Any
 from django.db.models.functions import Now
 
 from board import events
+from board.actions.audit_of_runs import record_answer
 from board.actions.texts import clean
 from board.errors import AlreadyDecidedError, NotAllowedError, ValidationError
 from board.events import Actor, publish
@@ -54,7 +55,13 @@ def needs_another(approval: Approval, card: Card) -> bool:
 
 
 def note_first(
-    approval: Approval, *, by: User, edited: Mapping[str, Any] | None, comment: str, op_id: str
+    approval: Approval,
+    card: Card,
+    *,
+    by: User,
+    edited: Mapping[str, Any] | None,
+    comment: str,
+    op_id: str,
 ) -> None:
     """Record the first of two approvals, with what exactly was approved. Inside the caller's transaction."""
     Approval.objects.filter(pk=approval.pk, status=ApprovalStatus.PENDING).update(
@@ -69,6 +76,7 @@ def note_first(
         by=Actor.person(by),
         op_id=op_id,
     )
+    record_answer(approval, card, by=Actor.person(by), status="first_approval")
 
 
 def check_same(approval: Approval, edited: Mapping[str, Any] | None) -> None:

@@ -17,6 +17,7 @@ from django.utils import timezone
 from board.actions.texts import clean
 from board.events import Actor
 from board.models import AuditEntry, AuditHead, Project, Run
+from board.redaction import redact
 
 EMPTY = "0" * 64  # the hash before the first entry
 HASHED = (
@@ -72,7 +73,7 @@ def _entry(act: Act, number: int, previous: str) -> AuditEntry:
         step=act.step,
         verdict=act.verdict,
         rule=act.rule,
-        data=canonical(bounded(clean(dict(act.data)))),
+        data=canonical(bounded(redact(clean(dict(act.data))))),
         previous=previous,
     )
     entry.hash = hash_of(entry)
@@ -108,8 +109,19 @@ def bounded(data: dict[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def guards() -> set[str]:
-    """Return the names of the triggers that the database has on the audit's tables."""
+GUARDS = frozenset({"audit_no_update", "audit_head_forward", "audit_head_stays"})
+GUARDS_OF = {
+    "sqlite": GUARDS | {"audit_no_delete"},
+    "postgresql": GUARDS | {"audit_no_truncate", "audit_head_no_truncate"},
+}
+
+
+def missing_guards() -> list[str]:
+    """Return the names of triggers that should refuse to rewrite the audit and are not there."""
+    return sorted(GUARDS_OF[connection.vendor] - _guards())
+
+
+def _guards() -> set[str]:
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             cursor.execute(

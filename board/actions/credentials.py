@@ -8,7 +8,10 @@ from cryptography.fernet import Fernet, InvalidToken
 from django.conf import settings
 from django.db import transaction
 
+from board.actions import audit
+from board.actions.audit import Act
 from board.errors import ValidationError
+from board.events import Actor
 from board.models import Credential, User
 
 MIN_KEY = 8  # characters; shorter is a slip of the hand
@@ -60,11 +63,15 @@ def set_credential(*, by: User, api_key: str, base_url: str = "", header: str = 
         Credential.objects.create(
             secret=_cipher().encrypt(key.encode()), base_url=address, header=header, entered_by=by
         )
+        where = {"base_url": address, "header": header}
+        audit.record(Act("credential_entered", Actor.person(by), data=where))
 
 
-def remove_credential() -> None:
+def remove_credential(*, by: User) -> None:
     """Forget the stored key."""
-    Credential.objects.all().delete()
+    with transaction.atomic():
+        Credential.objects.all().delete()
+        audit.record(Act("credential_removed", Actor.person(by)))
 
 
 def _cipher() -> Fernet:

@@ -8,6 +8,7 @@ from django.db.models.functions import Now
 
 from board import events
 from board.actions.approvers import already_decided
+from board.actions.audit_of_runs import record_answer
 from board.actions.logs import append_log
 from board.actions.runs import make_ready
 from board.actions.transitions import transition
@@ -105,6 +106,7 @@ def end_question(
         by=actor,
         op_id=op_id,
     )
+    record_answer(approval, card, by=actor, status=status)
 
 
 def _continue(run_id: int, *, by: Actor) -> None:

@@ -4,7 +4,9 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from board import events
+from board.actions import audit
 from board.actions.accounts import create_user
+from board.actions.audit import Act
 from board.actions.projects import accept_invitation
 from board.actions.tokens import hash_token
 from board.events import Actor, publish
@@ -48,4 +50,8 @@ def withdraw_invitation(invitation: Invitation, *, by: User) -> None:
         Invitation.objects.filter(pk=invitation.pk).delete()
         publish(
             invitation.project_id, events.ProjectChanged(what="invitations"), by=Actor.person(by)
+        )
+        data = {"email": invitation.email, "role": invitation.role}
+        audit.record(
+            Act("invitation_withdrawn", Actor.person(by), project=invitation.project, data=data)
         )

@@ -7,6 +7,7 @@ from django.db import connection, transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
+from board.actions.audit_of_runs import record_call, record_result
 from board.actions.texts import clean
 from board.errors import LeaseLostError, TransitionError
 from board.models import Approval, Run, Step, Usage
@@ -53,6 +54,8 @@ def begin_step(
             response=clean(response),
             **ended,
         )
+        if kind == StepKind.TOOL:
+            record_call(run_id, seq, clean(request), response=clean(response))
     return seq
 
 
@@ -89,6 +92,9 @@ def finish_step(
             raise TransitionError(f"Step {seq} is already over.")
         if usage is not None:
             _book(run_id, seq, usage)
+        step = Step.objects.only("kind", "request").get(run_id=run_id, seq=seq)
+        if step.kind == StepKind.TOOL:
+            record_result(run_id, seq, step.request, clean(response), status=status)
 
 
 def resume_step(run_id: int, fence: int, *, seq: int) -> None:
@@ -105,6 +111,8 @@ def resume_step(run_id: int, fence: int, *, seq: int) -> None:
             status=StepStatus.STARTED, fence=fence
         ):
             raise TransitionError(f"Step {seq} was started before.")
+        approval = Approval.objects.select_related("decided_by").filter(step=step).latest("pk")
+        record_call(run_id, seq, step.request, approval=approval)
 
 
 def _check_fence(run_id: int, fence: int) -> None:

@@ -6,6 +6,8 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from board import events
+from board.actions import audit
+from board.actions.audit import Act
 from board.actions.dependencies import lock_cards, lock_with_dependents, unblock
 from board.actions.errands import end_errand, queue_errand
 from board.actions.placement import Place, at_end, at_place, at_start, column_for
@@ -55,6 +57,7 @@ def begin_merge(
     )
     queue_errand(ErrandKind.MERGE, card.project, card=card, requested_by=user)
     publish(card.project_id, events.MergeRequested(card_id=card.pk), by=by, op_id=op_id)
+    _record("merge_requested", card, by=by, sha=card.run.head_sha if card.run else "")
 
 
 def finish_merge(errand: Errand, *, fence: int, sha: str, delivery: str, by: Actor) -> None:
@@ -79,6 +82,7 @@ def finish_merge(errand: Errand, *, fence: int, sha: str, delivery: str, by: Act
         publish(
             card.project_id, events.CardDone(card_id=card.pk, sha=sha, delivery=delivery), by=by
         )
+        _record("merged", card, by=by, sha=sha, branch=card.project.target_branch)
 
 
 def refuse_merge(
@@ -89,6 +93,7 @@ def refuse_merge(
         lock_cards([_card_of(errand).pk])
         end_errand(errand, ErrandStatus.FAILED, fence=fence, message=reason)
         return_to_review(errand, reason=reason, files=files, by=by)
+        _record("merge_refused", _card_of(errand), by=by, reason=reason)
 
 
 def return_to_review(errand: Errand, *, reason: str, files: Sequence[str] = (), by: Actor) -> None:
@@ -109,6 +114,10 @@ def return_to_review(errand: Errand, *, reason: str, files: Sequence[str] = (), 
         events.MergeRefused(card_id=card.pk, files=tuple(files[:100]), reason=reason[:500]),
         by=by,
     )
+
+
+def _record(kind: str, card: Card, *, by: Actor, **data: str) -> None:
+    audit.record(Act(kind, by, project=card.project, run=card.run, card=card.ref, data=data))
 
 
 def _card_of(errand: Errand) -> Card:

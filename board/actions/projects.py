@@ -8,6 +8,8 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from board import bus, events
+from board.actions import audit
+from board.actions.audit import Act
 from board.actions.cleaning import check_folder_right, clean_column, clean_project
 from board.actions.errands import end_errand, queue_errand
 from board.actions.placement import lock_columns
@@ -71,6 +73,7 @@ def create_project(
             )
             _ask_for_fetch(project, by=by, create_first_commit=create_first_commit)
             publish(project.pk, events.ProjectChanged(what="created"), by=Actor.person(by))
+            _record("project_made", project, by=by, **values)
     except IntegrityError as error:
         raise ValidationError(
             f"There is already a project with the key {values['key']}. Choose another.",
@@ -90,6 +93,7 @@ def update_project(project: Project, *, by: User, **values: Any) -> None:
         if "target_branch" in changed:
             _ask_for_fetch(project, by=by)
         publish(project.pk, events.ProjectChanged(what="settings"), by=Actor.person(by))
+        _record("project_settings", project, by=by, **changed)
     project.refresh_from_db()
 
 
@@ -113,6 +117,8 @@ def fetch_again(
             )
         _ask_for_fetch(project, by=by, create_first_commit=create_first_commit)
         publish(project.pk, events.ProjectChanged(what="fetch"), by=Actor.person(by))
+        if repository.strip():
+            _record("repository_changed", project, by=by, repository=repository.strip())
     project.refresh_from_db()
 
 
@@ -200,14 +206,16 @@ def invite(project: Project, *, by: User, email: str, role: Role) -> str:
             f"{address} is a member already.", fields={"email": "Already a member."}
         )
     token = new_token()
-    Invitation.objects.create(
-        project=project,
-        email=address,
-        role=role,
-        token_hash=hash_token(token),
-        invited_by=by,
-        expires_at=Now() + INVITATION_LASTS,
-    )
+    with transaction.atomic():
+        Invitation.objects.create(
+            project=project,
+            email=address,
+            role=role,
+            token_hash=hash_token(token),
+            invited_by=by,
+            expires_at=Now() + INVITATION_LASTS,
+        )
+        _record("invitation_made", project, by=by, email=address, role=role.value)
     return token
 
 
@@ -223,6 +231,7 @@ def accept_invitation(invitation: Invitation, *, user: User) -> None:
             project=invitation.project, user=user, defaults={"role": invitation.role}
         )
         publish(invitation.project_id, events.ProjectChanged(what="members"), by=Actor.person(user))
+        _record("member_joined", invitation.project, by=user, role=invitation.role)
 
 
 def set_role(membership: Membership, *, by: User, role: Role) -> None:
@@ -231,6 +240,9 @@ def set_role(membership: Membership, *, by: User, role: Role) -> None:
         _keep_an_owner(membership, leaves=role != Role.OWNER)
         Membership.objects.filter(pk=membership.pk).update(role=role)
         publish(membership.project_id, events.ProjectChanged(what="members"), by=Actor.person(by))
+        who = {"member": str(membership.user), "member_id": membership.user_id}
+        change = {"before": membership.role, "after": role.value}
+        _record("role_changed", membership.project, by=by, **who, **change)
         transaction.on_commit(lambda: bus.ring(bus.user_group(membership.user_id)))
 
 
@@ -239,8 +251,10 @@ def remove_member(membership: Membership, *, by: User) -> None:
     with transaction.atomic():
         _keep_an_owner(membership, leaves=True)
         user_id = membership.user_id
+        who = {"member": str(membership.user), "member_id": membership.user_id}
         Membership.objects.filter(pk=membership.pk).delete()
         publish(membership.project_id, events.ProjectChanged(what="members"), by=Actor.person(by))
+        _record("member_removed", membership.project, by=by, **who)
         transaction.on_commit(lambda: bus.ring(bus.user_group(user_id)))
 
 
@@ -256,3 +270,8 @@ def archive_project(project: Project, *, by: User) -> None:
     with transaction.atomic():
         Project.objects.filter(pk=project.pk).update(archived_at=Now())
         publish(project.pk, events.ProjectChanged(what="archived"), by=Actor.person(by))
+        _record("project_archived", project, by=by)
+
+
+def _record(kind: str, project: Project, *, by: User, **data: Any) -> None:
+    audit.record(Act(kind, Actor.person(by), project=project, data=data))

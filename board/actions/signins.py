@@ -3,10 +3,14 @@
 from datetime import timedelta
 
 from django.contrib.auth import authenticate
+from django.db import transaction
 from django.db.models.functions import Now
 
+from board.actions import audit
+from board.actions.audit import Act
 from board.actions.tokens import hash_token
 from board.errors import TooOftenError, ValidationError
+from board.events import Actor
 from board.models import SignInTry, User
 
 MAX_TRIES = 6  # wrong passwords for one address from one place
@@ -34,9 +38,19 @@ def check_password(*, email: str, password: str, place: str) -> User:
         raise TooOftenError("Too many wrong passwords. Wait five minutes, then try again.")
     user = authenticate(username=address, password=password)
     if not isinstance(user, User):
+        _record_failure(address, place)
         raise ValidationError(
             "That password does not fit this address. Check both, then try again.",
             fields={"password": "wrong"},
         )
-    SignInTry.objects.filter(subject=subject).delete()
+    with transaction.atomic():
+        SignInTry.objects.filter(subject=subject).delete()
+        audit.record(Act("signed_in", Actor.person(user), data={"place": place}))
     return user
+
+
+def _record_failure(address: str, place: str) -> None:
+    """Record a wrong password of somebody who exists: what else was typed may be a password itself."""
+    user = User.objects.filter(email=address).first()
+    if user is not None:
+        audit.record(Act("sign_in_failed", Actor.person(user), data={"place": place}))

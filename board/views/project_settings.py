@@ -12,6 +12,7 @@ from board.forms import ColumnForm, FetchForm, NewColumnForm, ProjectSettingsFor
 from board.models import Column, Project, User
 from board.states import ROLE_ORDER, ErrandKind, ErrandStatus, Lane, Role
 from board.templatetags.shell import address
+from board.views.local_files import local_files_form
 from board.views.people import person
 
 NO_COMMITS = "no_commits"  # the code of a fetch that found a repository without any commit
@@ -127,6 +128,7 @@ def _page(
         "columns": list(zip(project.columns.all(), columns, strict=True)),
         "new_column": new_column or NewColumnForm(prefix="new"),
         "fetch_form": FetchForm(initial={"repository": address(project.repository)}),
+        "local_files": local_files_form(project, user) if may_change else None,
         "no_commits": failed and errand is not None and errand.options.get("code") == NO_COMMITS,
     }
     return render(request, "projects/settings.html", context, status=422 if refused else 200)

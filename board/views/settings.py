@@ -51,8 +51,7 @@ def set_credential(request: HttpRequest) -> HttpResponse:
 @require_POST
 def remove_credential(request: HttpRequest) -> HttpResponse:
     """Forget the stored key."""
-    _owner(request)
-    credentials.remove_credential()
+    credentials.remove_credential(by=_owner(request))
     messages.success(request, "The key is forgotten. Cards wait until there is another.")
     return redirect("settings")
 

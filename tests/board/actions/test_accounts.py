@@ -104,7 +104,7 @@ def test_the_credential_is_stored_encrypted_and_one_replaces_another(alice, sett
     settings.ANTHROPIC_API_KEY = "sk-from-environment"
     access = credentials.model_access()
     assert access.source == "environment"
-    credentials.remove_credential()
+    credentials.remove_credential(by=alice)
     assert not Credential.objects.exists()
 
 
