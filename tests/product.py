@@ -85,13 +85,13 @@ class Product:
             "DJANGO_SETTINGS_MODULE": "board.settings",
             "PYTHONWARNINGS": "default",
             "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
-            **(environment or {}),
         }
         if api is not None:
             self._environment |= {
                 "ANTHROPIC_API_KEY": "test-key-0123456789",
                 "ANTHROPIC_BASE_URL": api.base_url,
             }
+        self._environment |= environment or {}
 
     def __enter__(self) -> "Product":
         self.data.mkdir(parents=True)
@@ -191,6 +191,16 @@ class Product:
     def pid(self, name: str) -> int:
         """Return the process id of a running process."""
         return self._children[name].pid
+
+    @property
+    def database_url(self) -> str:
+        """The address of its PostgreSQL; "" if it has SQLite."""
+        return self._environment.get("DATABASE_URL", "")
+
+    @property
+    def redis_url(self) -> str:
+        """The address of its Valkey."""
+        return self._environment["REDIS_URL"]
 
     def manage(self, *arguments: str) -> str:
         """Run a management command and return what it prints."""

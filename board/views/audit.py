@@ -51,8 +51,7 @@ def export(request: HttpRequest) -> StreamingHttpResponse:
     parts = _parts(audits.chunks(entries), kind)
     # The server of the product takes an asynchronous stream, and would read another one whole.
     stream = _unblocked(parts) if isinstance(request, ASGIRequest) else parts
-    name = f'attachment; filename="audit.{kind}"'
-    headers = {"Content-Disposition": name, "Cache-Control": "no-store"}
+    headers = {"Content-Disposition": f'attachment; filename="audit.{kind}"'}
     return StreamingHttpResponse(stream, content_type=TYPES[kind], headers=headers)
 
 
