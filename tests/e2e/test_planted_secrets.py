@@ -12,6 +12,7 @@ import sqlite3
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import psycopg
@@ -141,10 +142,10 @@ def watch(product: Product, browser: Browser, session: str, ref: str) -> tuple[P
     return page, frames
 
 
-def answer_until_reviewed(product: Product, ref: str) -> dict[str, object]:
+def answer_until_reviewed(product: Product, ref: str) -> dict[str, Any]:
     """Approve whatever is asked until the run is over."""
 
-    def look() -> dict[str, object] | None:
+    def look() -> dict[str, Any] | None:
         for question in product.get("/approvals?status=pending") or []:
             product.decide(question["id"], comment="Go on.")
         card = product.get(f"/cards/{ref}")
@@ -190,7 +191,7 @@ def dump(product: Product) -> str:
     with psycopg.connect(product.database_url) as connection:
         tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
         rows = [
-            connection.execute(f'SELECT t::text FROM "{name}" t'.encode()).fetchall()
+            connection.execute(f'SELECT t::text FROM "{name}" t'.encode()).fetchall()  # noqa: S608
             for (name,) in tables.fetchall()
         ]
     return "\n".join(row[0] for table in rows for row in table)
