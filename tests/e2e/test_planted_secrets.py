@@ -71,7 +71,7 @@ def parts(tmp_path: Path) -> Iterator[tuple[Product, MessagesApi]]:
 
 
 def test_planted_secrets_are_found_nowhere(
-    parts: tuple[Product, MessagesApi], browser: Browser, tmp_path: Path
+    parts: tuple[Product, MessagesApi], chromium: Browser, tmp_path: Path
 ) -> None:
     product, api = parts
     origin = make_repository(tmp_path / "origin", {"leak.py": LEAK, "a.txt": "one\n"}, bare=False)
@@ -82,7 +82,7 @@ def test_planted_secrets_are_found_nowhere(
     check = "python3 leak.py > out.txt 2>&1; cat out.txt"
     ref = product.card("LEAK", "Tell it all", goal="Try", checks=[check])["ref"]
 
-    page, frames = watch(product, browser, session, ref)
+    page, frames = watch(product, chromium, session, ref)
     product.queue(ref)
     card = answer_until_reviewed(product, ref)
     assert not api.refusals
