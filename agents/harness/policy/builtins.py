@@ -34,6 +34,49 @@ def _exit(_walker: Walker, _run: Run) -> End:
     return End(None, None)
 
 
+def _shows(pattern: str) -> Callable[[Walker, Run], End]:
+    """A command that only shows the shell's own state with such words, and may change it with others."""
+
+    def check(_walker: Walker, run: Run) -> End:
+        if not all(one.is_constant and re.fullmatch(pattern, one.text) for one in run.fields[1:]):
+            raise Refused("A9", f"`{run.fields[0].text}` like this is not known")
+        return _same(run.state)
+
+    return check
+
+
+def _trap(walker: Walker, run: Run) -> End:
+    """Its text runs later, wherever the shell is then; so it may only signal, wait and print."""
+    fields = run.fields[1:]
+    if not fields or not fields[0].is_constant or not all(one.is_constant for one in fields):
+        raise Refused("A9", "`trap` with a text that is not known")
+    signals = {one.text.removeprefix("SIG") for one in fields[1:]}
+    if not signals <= {"EXIT", "INT", "TERM", "HUP", "ERR", "0", "2", "15"}:
+        raise Refused("A9", "`trap` on something that is not a signal")
+    if fields[0].text not in ("", "-"):
+        anywhere = replace(run.state, folders=frozenset({"/"}), variables={}, functions={})
+        walker.text(fields[0].text, anywhere)
+    return _same(run.state)
+
+
+def _pushd(walker: Walker, run: Run) -> End:
+    if len(run.fields) != len(("pushd", "FOLDER")) or run.fields[1].text[:1] in ("+", "-"):
+        raise Refused("A9", "Changes to a folder that is not known")
+    end = _cd(walker, run)
+    if end.success is None:
+        return end
+    pushed = (*run.state.pushed, run.state.folders)
+    return End(replace(end.success, pushed=pushed), end.failure)
+
+
+def _popd(_walker: Walker, run: Run) -> End:
+    if len(run.fields) > 1 or not run.state.pushed:
+        raise Refused("A9", "Changes to a folder that is not known")
+    *pushed, last = run.state.pushed
+    after = replace(run.state, folders=last, pushed=tuple(pushed))
+    return End(after, after)
+
+
 def _cd(walker: Walker, run: Run) -> End:
     fields = [one for one in run.fields[1:] if one.text not in ("--", "-P", "-L")]
     if len(fields) > 1 or any(one.kind is not Kind.KNOWN or one.glob for one in fields):
@@ -44,7 +87,14 @@ def _cd(walker: Walker, run: Run) -> End:
     folders = frozenset(
         files.real(walker.context, target or ".", cwd=folder) for folder in run.state.folders
     )
-    return End(replace(run.state, folders=folders), run.state)
+    after = replace(run.state, folders=folders)
+    is_sure = all(
+        walker.context.files.is_folder(folder)
+        and not walker.has_moved
+        and not any(files.is_below(folder, written) for written in walker.written)
+        for folder in folders
+    )
+    return End(after, after if is_sure else run.state)
 
 
 def _export(walker: Walker, run: Run) -> End:
@@ -58,7 +108,7 @@ def _export(walker: Walker, run: Run) -> End:
         if not is_plain and not (one.kind is Kind.NUMBER and _NAME.fullmatch(name)):
             raise Refused("A9", f"`{run.fields[0].text}` with something that is not plain")
         value = Value(text, one.kind) if equals else variables.get(name, UNKNOWN)
-        if one.kind is Kind.TEXT and not equals:
+        if one.kind in (Kind.FOUND, Kind.TEXT) and not equals:
             raise Refused("A9", f"`{run.fields[0].text}` with something that is not plain")
         check_variable(walker.context, name, value)
         if equals:
@@ -152,7 +202,10 @@ def _is_activation(walker: Walker, path: str, state: State) -> bool:
 
 
 def _jobs(_walker: Walker, run: Run) -> End:
-    return _same(run.state, NUMBER)
+    texts = [one.text for one in run.fields[1:]]
+    if not all(re.fullmatch(r"-[lpnrs]+|%\d+", text) for text in texts):  # -x runs a command
+        raise Refused("A9", "`jobs` like this is not known")
+    return _same(run.state, NUMBER if texts == ["-p"] else UNKNOWN)
 
 
 def _kill(_walker: Walker, run: Run) -> End:
@@ -165,6 +218,8 @@ def _kill(_walker: Walker, run: Run) -> End:
         if not is_number and not known:
             raise Refused("A9", "Signals a process that is not known")
     texts = [one.text for one in run.fields[1:]]
+    if texts[:1] == ["-l"] and all(text.isalnum() for text in texts[1:]):
+        return _same(run.state)
     targets = [text for text in texts if not text.startswith("-")]
     if not targets or "0" in targets or "-1" in texts[1:]:
         raise Refused("A9", "Signals a process that is not known")
@@ -194,6 +249,14 @@ BUILTINS: dict[str, Builtin] = {
     "source": _source,
     ".": _source,
     "jobs": _jobs,
+    "trap": _trap,
+    "pushd": _pushd,
+    "popd": _popd,
+    "hash": _shows(r"-r|-l|[\w-]+"),
+    "ulimit": _shows(r"-[SHa]+|-[SH]*[cdfnstuv]"),
+    "umask": _shows(r"-[Sp]+|0?[0-7][0-7][0-7]"),
+    "alias": _shows(r"-p"),
+    "shopt": _shows(r"-[psq]|nullglob|globstar|dotglob|failglob|nocaseglob"),
     "kill": _kill,
 }
 # What may be called through `command` and `builtin`, because it changes nothing.

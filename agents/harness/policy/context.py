@@ -27,6 +27,9 @@ class Files(Protocol):
     def matches(self, pattern: str, *, folder: str, limit: int) -> list[str]:
         """The paths that the shell would put in place of a pattern; at most `limit` of them."""
 
+    def is_folder(self, path: str) -> bool:
+        """Whether the real path is that of a folder which can be entered."""
+
 
 class RealFiles:
     """The file system of this machine, as a command in the sandbox sees it.
@@ -72,6 +75,13 @@ class RealFiles:
             return []
         return [self._inside(path) for path in paths]
 
+    def is_folder(self, path: str) -> bool:
+        """See Files."""
+        try:
+            return Path(self._outside(path)).is_dir() and os.access(self._outside(path), os.X_OK)
+        except (OSError, ValueError):
+            return False
+
     def _outside(self, path: str) -> str:
         """Where a path of the sandbox is on this machine."""
         if any(_is_below(path, folder) for folder in self._kept):
@@ -102,6 +112,7 @@ class Remembered:
         self._places: dict[str, str] = {}
         self.read = files.read
         self.matches = files.matches
+        self.is_folder = files.is_folder
 
     def real(self, path: str) -> str:
         """See Files."""

@@ -44,6 +44,10 @@ class PaperFiles:
         whole = pattern if pattern.startswith("/") else f"{folder}/{pattern}"
         return [name for name in self.entries if fnmatch.fnmatchcase(name, whole)][:limit]
 
+    def is_folder(self, path: str) -> bool:
+        """See Files. A line that says nothing else about a folder takes it for granted."""
+        return path not in self.entries
+
 
 def answer(line: Mapping[str, Any], rules: Policy) -> dict[str, Any]:
     """The verdict of one line; for a sequence, the verdicts of its steps."""

@@ -6,8 +6,15 @@ from dataclasses import replace
 
 from agents.harness.policy.context import Context
 from agents.harness.policy.programs import allowing_rule
-from agents.harness.policy.programs_paths import Refused, check_folder, check_read
+from agents.harness.policy.programs_paths import Refused, check_change, check_folder, check_read
 from agents.harness.policy.python_code import check_python
+from agents.harness.policy.python_modules import check_given, check_module
+from agents.harness.policy.ruby_php_code import (
+    check_input_files,
+    check_php_text,
+    check_ruby_text,
+    options_and_text,
+)
 from agents.harness.policy.script_code import check_node, check_perl
 from agents.harness.policy.simple import Argument
 from agents.harness.policy.values import UNKNOWN, Kind, State
@@ -15,16 +22,6 @@ from agents.harness.policy.walk import Run, Walker
 
 _PYTHON = re.compile(r"python(?:3(?:\.\d+)?)?")
 _NODE = frozenset({"node", "nodejs"})
-_MODULE = re.compile(r"[A-Za-z_][\w.]*")
-_SAFE_LIBRARY = frozenset(
-    ["json.tool", "timeit", "tokenize", "ast", "dis", "calendar", "platform", "sysconfig", "tabnanny",
-     "zipfile", "tarfile", "this", "base64", "py_compile", "compileall", "inspect", "gzip", "site"]
-)  # fmt: skip
-_KNOWN_TO_ASK = frozenset(
-    ["pip", "ensurepip", "smtpd", "webbrowser", "ftplib", "telnetlib", "pdb", "code", "idlelib",
-     "pydoc", "cProfile", "profile", "trace", "runpy", "twine", "build", "virtualenv", "http", "flask",
-     "uvicorn", "gunicorn", "poetry", "uv", "pipx", "hatch", "pre_commit", "ansible", "awscli"]
-)  # fmt: skip
 _PYTHON_FLAGS = frozenset(
     {"-B", "-u", "-q", "-I", "-s", "-E", "-S", "-O", "-OO", "-b", "-bb", "-v"}
 )
@@ -39,13 +36,16 @@ _PUBLISHING = re.compile(r"deploy|publish|release|upload|install|push", re.IGNOR
 
 def takes(name: str) -> bool:
     """Whether this module judges a program of this name."""
-    return _PYTHON.fullmatch(name) is not None or name in _NODE or name == "perl"
+    return _PYTHON.fullmatch(name) is not None or name in _NODE or name in ("perl", "ruby", "php")
 
 
 def check(walker: Walker, name: str, run: Run) -> str:
     """The rule that allows it. Raises Refused."""
-    if any(one.kind in (Kind.TEXT,) for one in run.fields[1:]):
+    if any(one.kind in (Kind.FOUND, Kind.TEXT) for one in run.fields[1:]):
         raise Refused("A9", f"`{name}` gets something that is not known")
+    first = next((one for one in run.fields[1:] if not one.text.startswith("-")), None)
+    if first is not None and first.kind is Kind.LISTED and "-m" not in [f.text for f in run.fields]:
+        raise Refused("C2", f"Runs scripts whose names are not known ({name})")
     rules = []
     for folder in run.state.folders:
         here = replace(walker.context, cwd=folder)
@@ -76,6 +76,10 @@ def _text(
         return check_python(context, text, arguments, inline=inline)
     if language == "node":
         return check_node(context, text, arguments)
+    if language == "ruby":
+        return check_ruby_text(context, text, arguments)
+    if language == "php":
+        return check_php_text(context, text.removeprefix("<?php"), arguments)
     raise Refused("A8", f"Runs {language} text that was not looked at")
 
 
@@ -91,7 +95,12 @@ def _python(walker: Walker, context: Context, texts: list[str], run: Run) -> str
     if rest[:1] == ["-c"] and len(rest) > 1:
         return check_python(context, rest[1], rest[2:])
     if rest[:1] == ["-m"] and len(rest) > 1:
-        return _module(context, rest[1], rest[2:])
+        return check_module(
+            context,
+            rest[1],
+            rest[2:],
+            lambda given: _file(walker, context, "python", given, run),
+        )
     if not rest or rest[0] == "-":
         return _from_stdin(context, "python", rest[1:], run)
     return _file(walker, context, "python", rest, run)
@@ -102,69 +111,6 @@ def _from_stdin(context: Context, language: str, arguments: list[str], run: Run)
     if stdin.kind is not Kind.KNOWN:
         raise Refused("A8", f"Runs {language} text that is not known beforehand")
     return _text(context, language, stdin.text, arguments)
-
-
-def _module(context: Context, module: str, arguments: list[str]) -> str:
-    if not _MODULE.fullmatch(module):
-        raise Refused("A8", "Runs a module whose name is not plain")
-    top = module.partition(".")[0]
-    if module == "http.server":
-        return _serve(context, arguments)
-    if module == "venv":
-        return _environment(context, arguments)
-    if module == "pip":
-        return allowing_rule(context, [Argument("pip"), *map(Argument, arguments)])
-    if module in _SAFE_LIBRARY:
-        return _library(context, module, arguments)
-    from agents.harness.policy.programs_test import PYTHON_MODULES, check_test_module
-
-    if module in PYTHON_MODULES:
-        return check_test_module(context, module, arguments)
-    if top in _KNOWN_TO_ASK or _PUBLISHING.search(module):
-        raise Refused("A8", f"Runs the module {module}")
-    _check_given(context, arguments)
-    return "L3"
-
-
-def _library(context: Context, module: str, arguments: list[str]) -> str:
-    plain = [argument for argument in arguments if not argument.startswith("-")]
-    for argument in plain:
-        check_read(context, argument)
-    if module == "json.tool" and len(plain) > 1:
-        raise Refused("A4", "Writes a file (json.tool)")
-    if module in ("zipfile", "tarfile") and arguments[:1] not in (["-l"], ["--list"]):
-        raise Refused("A4", f"`{module}` may write files")
-    if module in ("timeit", "site"):
-        raise Refused("A8", "Runs Python text that was not looked at")
-    return "L5"
-
-
-def _serve(context: Context, arguments: list[str]) -> str:
-    rest = list(arguments)
-    while rest:
-        word = rest.pop(0)
-        if word in ("-b", "--bind", "-d", "--directory") and rest:
-            value = rest.pop(0)
-            if word in ("-d", "--directory"):
-                check_read(context, value)
-            elif value not in ("127.0.0.1", "localhost", "::1", "0.0.0.0"):  # noqa: S104
-                raise Refused("A1", "Serves to other machines")
-        elif not word.isdigit():
-            raise Refused("A9", "Serves files with an option that is not known")
-    return "L7"
-
-
-def _environment(context: Context, arguments: list[str]) -> str:
-    from agents.harness.policy.programs_paths import check_change
-
-    options = ("--clear", "--without-pip", "--system-site-packages", "--upgrade-deps")
-    for argument in arguments:
-        if argument.startswith("-"):
-            if argument not in options[:3]:
-                raise Refused("A2", "Installs packages into an environment (venv)")
-        else:
-            check_change(context, argument)
-    return "L2"
 
 
 def _file(walker: Walker, context: Context, language: str, rest: list[str], run: Run) -> str:
@@ -184,7 +130,7 @@ def _file(walker: Walker, context: Context, language: str, rest: list[str], run:
             raise Refused("A8", "`manage.py` with an option that changes what it runs")
     elif name == "setup.py" or _PUBLISHING.search(name):
         raise Refused("A11", f"The script {name} may publish or install something")
-    _check_given(context, arguments)
+    check_given(context, arguments)
     return "L3"
 
 
@@ -214,19 +160,10 @@ def _check_loopback(arguments: list[str]) -> None:
             raise Refused("A1", "Serves to other machines")
 
 
-def _check_given(context: Context, arguments: list[str]) -> None:
-    """Arguments of project code: no secrets, nothing outside, no addresses."""
-    from agents.harness.policy.program_text import check_strings
-    from agents.harness.policy.programs_paths import check_values
-
-    check_strings(context, arguments, writes=False)
-    check_values(context, arguments)
-
-
 def _node(walker: Walker, context: Context, texts: list[str], run: Run) -> str:
     rest = list(texts)
     while rest and re.fullmatch(
-        r"--no-warnings|--trace-warnings|--enable-source-maps|--max-old-space-size=\d+|--check|-c",
+        r"--no-warnings|--trace-warnings|--experimental-(?:vm-modules|json-modules|strip-types|test-coverage)|--input-type=(?:module|commonjs)|--trace-\w+|--enable-source-maps|--max-old-space-size=\d+|--check|-c",
         rest[0],
     ):
         rest.pop(0)
@@ -245,8 +182,30 @@ def _perl(_walker: Walker, context: Context, texts: list[str], _run: Run) -> str
     return check_perl(context, texts)
 
 
+def _ruby_or_php(language: str) -> Callable[[Walker, Context, list[str], Run], str]:
+    def check(walker: Walker, context: Context, texts: list[str], run: Run) -> str:
+        if texts in (["-v"], ["--version"], ["-m"], ["-i"]):
+            return "L1"
+        if texts[:1] in (["-c"], ["-l"], ["-wc"]) and len(texts) > 1:  # only parses
+            check_input_files(context, texts[1:])
+            return "L3"
+        text, rest = options_and_text(language, texts)
+        if text is not None:
+            check_input_files(context, rest)
+            return _text(context, language, text, [])
+        if rest in ([], ["-"]):
+            return _from_stdin(context, language, rest[1:], run)
+        if language == "php" and rest[0].rpartition("/")[2] in ("artisan", "console"):
+            raise Refused("A11", f"`{' '.join(rest[:2])}` may change data")
+        return _file(walker, context, language, rest, run)
+
+    return check
+
+
 _LANGUAGES: dict[str, Callable[[Walker, Context, list[str], Run], str]] = {
     "python": _python,
     "node": _node,
     "perl": _perl,
+    "ruby": _ruby_or_php("ruby"),
+    "php": _ruby_or_php("php"),
 }

@@ -30,11 +30,13 @@ _SHELLS = frozenset({"sh", "bash", "dash"})
 # Programs to which any text may be given, because they only print or compare it.
 _TEXT_IS_HARMLESS = frozenset({"echo", "basename", "dirname", "printf", "test", "["})
 _READ_LISTED = frozenset(
-    ["cat", "head", "tail", "wc", "nl", "ls", "stat", "md5sum", "sha1sum", "sha256sum", "cksum",
-     "basename", "dirname", "grep", "egrep", "fgrep", "echo", "printf", "test", "[", "du", "cmp",
-     "diff", "file", "ruff", "black", "mypy", "flake8", "isort", "pylint", "pytest", "python",
-     "python3", "eslint", "prettier", "npx", "shellcheck", "git", "sed", "rm", "touch", "realpath"]
-)  # fmt: skip
+    "cat head tail wc nl ls stat md5sum sha1sum sha256sum sha512sum cksum basename dirname grep egrep fgrep echo"
+    " printf test [ du cmp diff file ruff black mypy flake8 isort pylint pytest python python3 node eslint prettier"
+    " npx shellcheck git sed rm touch realpath readlink awk gawk jq yq cut sort uniq tac rev fold fmt expand strings"
+    " xxd od hexdump tr comm paste column base64 rg zcat javac gcc g++ clang go gofmt rustfmt bash tsc perl ruby php"
+    " chmod dos2unix clang-format".split()
+)
+_ONLY_COUNTS = frozenset({"ls", "stat", "du", "basename", "dirname", "realpath", "readlink", "wc"})
 _GIT_LISTED = frozenset({"add", "diff", "log", "blame", "show"})
 _KEEPS_CONTENT = frozenset({"chmod", "mkdir", "touch"})
 # They change files that they do not name.
@@ -43,8 +45,9 @@ _GIT_MOVES = frozenset(
     ["checkout", "switch", "restore", "merge", "stash", "cherry-pick", "revert", "apply", "mv"]
 )
 _ONLY_CODE = re.compile(
-    r"\./[\w*?.-]*\.(?:py|js|ts|tsx|jsx|css|html|md|rst|txt|go|rs|java|c|h|cpp|rb|php)"
+    r"\./(?!node_modules/|venv/)[A-Za-z]\w*/(?:[\w-]+/)*[\w-]*listed[\w.]*|\./[\w*?.-]*\.(?:py|js|ts|tsx|jsx|css|html|md|rst|txt|go|rs|java|c|h|cpp|rb|php)"
 )
+_SET_OPTION = re.compile(r"pipefail|errexit|nounset|xtrace|verbose|noglob|noclobber")
 _TEXT_OPTIONS = frozenset({"-m", "--message"})
 
 
@@ -203,9 +206,12 @@ def _check_unknown(name: str, fields: Sequence[Field]) -> None:
                 raise Refused("A9", f"`{name}` gets names of files that are not known")
             if name == "rm" and not is_regenerable_name(one.text.removeprefix("./")):
                 raise Refused("A3", "Deletes files whose names are not known")
-            if name == "sed" and not _ONLY_CODE.fullmatch(one.text) and _changes(fields):
+            is_change = name in ("chmod", "dos2unix") or (name == "sed" and _changes(fields))
+            if is_change and not _ONLY_CODE.fullmatch(one.text):
                 raise Refused("A5", "Changes files whose names are not known")
-        elif one.kind is Kind.TEXT and not _is_harmless_text(name, fields, at):
+        elif one.kind is Kind.FOUND and name in _ONLY_COUNTS:
+            continue
+        elif one.kind in (Kind.FOUND, Kind.TEXT) and not _is_harmless_text(name, fields, at):
             raise Refused(_RULES.get(name, "A9"), f"`{name}` gets something that is not known")
 
 
@@ -237,9 +243,11 @@ def _shell(walker: Walker, name: str, run: Run) -> End:
     if [one.text for one in rest[:1]] in (["-n"], ["--version"]):
         _allow(walker, name, run)
         return End(run.state, run.state)
-    while rest and re.fullmatch(r"-[lexuv]+|-[lexuv]*c[lexuv]*|-o|pipefail|--norc|--noprofile",
+    while rest and re.fullmatch(r"-[lexuv]+|-[lexuv]*c[lexuv]*|-[lexuv]*o|--norc|--noprofile",
                                 rest[0].text):  # fmt: skip
         option = rest.pop(0).text
+        if option.endswith("o") and (not rest or not _SET_OPTION.fullmatch(rest.pop(0).text)):
+            raise Refused("A9", "Starts a shell with an option that is not known")
         if "c" in option and re.fullmatch(r"-\w+", option):
             if not rest or not rest[0].is_constant:
                 raise Refused("A9", "Runs a text that is not known beforehand in another shell")

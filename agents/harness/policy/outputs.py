@@ -21,7 +21,11 @@ _USUAL_SECRETS = (
     ".netrc",
     "terraform.tfstate",
 )
-_UNTRACKED = re.compile(r"-\w*[oiz]|--(?:o|i)\w*")
+_UNTRACKED = re.compile(r"-\w*[oi]|--(?:o|i)\w*")
+_COMMITS = re.compile(r"(?:rev-list|rev-parse|merge-base|log)(?: (?:-n|-n?\d+|--short(?:=\d+)?|--no-merges|--reverse"
+                      r"|--format=%[hH]|--pretty=format:%[hH]|[\w./~^]+|--since=[\w .-]+))*")  # fmt: skip
+_MOST_NAMES = 500
+_FOLLOWS_NOTHING = frozenset({"-L", "-H", "-follow", "-files0-from", "-printf", "-fprintf", "-ls"})
 _ANY_NAME = re.compile(r"-o|-or|,|!|-not|-[LH]|-follow|-files0-from|-i?lname|-printf|-ls|-i?name")
 
 
@@ -33,19 +37,49 @@ def printed(context: Context, fields: Sequence[Field], state: State) -> Value:
         return _echoed(rest) if name == "echo" else _formatted(rest)
     if name == "cat" and not rest and state.stdin is not None:
         return state.stdin
-    if name in _FILTERS:
+    if name in _FILTERS and state.stdin is not None and state.stdin.kind is Kind.LISTED:
         return _filtered(name, rest, state)
+    if name == "ls":
+        return _names(context, rest, state)
     texts = [one.text for one in rest if one.is_constant]
     if len(texts) < len(rest):
         return UNKNOWN
     if name in ("nproc", "date") and all(text in ("+%s", "+%Y%m%d", "+%F") for text in texts):
         return NUMBER if name == "nproc" or texts else UNKNOWN
+    if name == "mktemp":
+        return Value(f"{context.scratch}/tmp.0000000000\n", Kind.NAMED)
+    if name == "wc":
+        return (
+            NUMBER
+            if re.fullmatch(r"-[lwcm]", texts[0] if texts else "") and not texts[1:]
+            else UNKNOWN
+        )
+    if name == "git" and _COMMITS.fullmatch(" ".join(texts)):
+        return Value("0000000", Kind.NAMED)
     return _places(context, name, texts, state) or _listed(name, texts, fields)
 
 
+def _names(context: Context, rest: list[Field], state: State) -> Value:
+    """What `ls` prints: names of files here, if none of them is odd, and none a secret."""
+    patterns = [one.text for one in rest if not one.text.startswith("-")] or ["*"]
+    options = [one.text for one in rest if one.text.startswith("-")]
+    if any(not re.fullmatch(r"-[1trS]+", option) for option in options) or len(patterns) > 1:
+        return UNKNOWN
+    is_plain = patterns[0] == "*" or re.search(r"\*\.\w+$", patterns[0]) is not None
+    if not is_plain or not all(one.kind is Kind.KNOWN for one in rest):
+        return UNKNOWN
+    for folder in state.folders:
+        found = context.files.matches(patterns[0], folder=folder, limit=_MOST_NAMES)
+        names = [path.rpartition("/")[2] for path in found]
+        is_odd = any(name.startswith("-") or set(" \t\n'\"\\") & set(name) for name in names)
+        if is_odd or len(found) >= _MOST_NAMES or any(map(files.is_secret, found)):
+            return UNKNOWN
+    return Value(f"./{patterns[0].removeprefix('./').replace('*', 'listed')}", Kind.LISTED)
+
+
 def _echoed(rest: list[Field]) -> Value:
-    if any(one.kind is Kind.LISTED for one in rest) and len(rest) == 1:
-        return LISTED
+    if len(rest) == 1 and rest[0].kind is Kind.LISTED:
+        return Value(rest[0].text, Kind.LISTED)
     if not all(one.is_constant for one in rest):
         return UNKNOWN
     texts = [one.text for one in rest]
@@ -63,7 +97,8 @@ def _formatted(rest: list[Field]) -> Value:
     if not rest or not all(one.is_constant for one in rest):
         return UNKNOWN
     template, values = rest[0].text, [one.text for one in rest[1:]]
-    pieces = re.split(r"%s", template.replace("\\n", "\n").replace("\\t", "\t"))
+    template = re.sub(r"\\0(?!\d)", "\0", template.replace("\\n", "\n").replace("\\t", "\t"))
+    pieces = re.split(r"%s", template)
     if any("%" in piece or "\\" in piece for piece in pieces) or template.startswith("-"):
         return UNKNOWN
     places = len(pieces) - 1
@@ -80,16 +115,17 @@ def _formatted(rest: list[Field]) -> Value:
 
 def _filtered(name: str, rest: list[Field], state: State) -> Value:
     """A filter lets through some of the paths that it gets."""
-    if state.stdin != LISTED or not all(one.is_constant for one in rest):
+    stdin = state.stdin
+    if stdin is None or stdin.kind is not Kind.LISTED or not all(one.is_constant for one in rest):
         return UNKNOWN
     plain = [one.text for one in rest if not one.text.startswith("-")]
     options = [one.text for one in rest if one.text.startswith("-")]
     if name.endswith("grep"):
         is_choice = all(re.fullmatch(r"-[vEFiPx]+", option) for option in options)
         harmless = "v" in "".join(options) or not _HINTS_AT_SECRETS.search("".join(plain))
-        return LISTED if len(plain) == 1 and is_choice and harmless else UNKNOWN
-    is_plain = all(re.fullmatch(r"-(?:[ru]+|n?\d*)", option) for option in options)
-    return LISTED if is_plain and all(text.isdigit() for text in plain) else UNKNOWN
+        return stdin if len(plain) == 1 and is_choice and harmless else UNKNOWN
+    is_plain = all(re.fullmatch(r"-(?:[ruz]+|n?\d*)", option) for option in options)
+    return stdin if is_plain and all(text.isdigit() for text in plain) else UNKNOWN
 
 
 def _places(context: Context, name: str, texts: list[str], state: State) -> Value | None:
@@ -110,16 +146,53 @@ def _listed(name: str, texts: list[str], fields: Sequence[Field]) -> Value:
     if any(text.startswith("/") or ".." in text.split("/") for text in plain):
         return UNKNOWN
     if name == "git" and plain and harmless:
-        is_list = plain[0] == "ls-files" or (plain[0] == "diff" and "--name-only" in texts)
-        return LISTED if is_list and not any(_UNTRACKED.fullmatch(t) for t in texts) else UNKNOWN
+        return _by_git(plain, texts)
     if name == "rg" and harmless and "--files" in texts:
         is_known = all(
             re.fullmatch(r"--files|-g|-t|--glob|--type", t) for t in texts if t[:1] == "-"
         )
         return LISTED if is_known else UNKNOWN
-    if name == "find" and found_by(fields).kind is Kind.LISTED:
+    if name in ("grep", "rg") and harmless:
+        return _by_search(name, texts, plain)
+    if (
+        name == "fd"
+        and harmless
+        and not any(re.match(r"-\w*[HIu]|--(?:hid|no-i|unr)", t) for t in texts)
+    ):
         return LISTED
+    if name == "find":
+        found = found_by(fields)
+        return Value(found.text, found.kind) if found.kind < Kind.TEXT else UNKNOWN
     return UNKNOWN
+
+
+def _by_git(plain: list[str], texts: list[str]) -> Value:
+    """`git ls-files`, `git diff --name-only` and `git grep -l`."""
+    is_list = plain[0] == "ls-files" or (plain[0] == "diff" and "--name-only" in texts)
+    if plain[0] == "grep" and re.search(r" -\w*l| --name-only| --files-with", " ".join(texts)):
+        return LISTED
+    if not is_list:
+        return UNKNOWN
+    if any(_UNTRACKED.fullmatch(text) for text in texts):
+        return Value(LISTED.text, Kind.FOUND)
+    only = plain[1:] if plain[0] == "ls-files" else []
+    if len(only) == 1 and re.fullmatch(r"[\w*./-]+", only[0]):
+        return Value(f"./{only[0].removeprefix('./').replace('*', 'listed')}", Kind.LISTED)
+    return LISTED
+
+
+def _by_search(name: str, texts: list[str], plain: list[str]) -> Value:
+    """`grep -rl TEXT FOLDER`: files below folders that are named."""
+    options = "".join(text for text in texts if text.startswith("-"))
+    folders = [text.removeprefix("./").rstrip("/.") for text in plain[1:]]
+    is_list = re.search(r"(?:^|-)\w*l|--files-with-matches", options) is not None
+    if not is_list or re.search(r"-\w*[fe]|--(?:file|regexp)=", options):
+        return UNKNOWN
+    includes = [text.partition("=")[2] for text in texts if text.startswith("--include=")]
+    if name == "grep" and not all(folders):
+        text = "".join(includes).replace("*", "listed")
+        return Value(f"./{text}", Kind.LISTED) if len(includes) == 1 else UNKNOWN
+    return Value(f"./{folders[0]}/listed" if len(folders) == 1 else LISTED.text, Kind.LISTED)
 
 
 def _finds_secret(pattern: str) -> bool:
@@ -128,13 +201,14 @@ def _finds_secret(pattern: str) -> bool:
 
 def found_by(fields: Sequence[Field]) -> Field:
     """A path that `find` gives out, by the place where it starts and the name that it looks for."""
-    unknown = Field("", Kind.TEXT, quoted=True)
     if not all(one.kind is Kind.KNOWN for one in fields):
-        return unknown
+        return Field("", Kind.TEXT, quoted=True)
     texts = [one.text for one in fields[1:]]
     starts = list(takewhile(lambda text: not text.startswith(("-", "(", "!")), texts))
-    if not starts or any(start.startswith("/") or ".." in start for start in starts):
-        return unknown
+    is_outside = any(start.startswith("/") or ".." in start for start in starts)
+    if is_outside or not _FOLLOWS_NOTHING.isdisjoint(texts):
+        return Field("", Kind.TEXT, quoted=True)
+    unknown = Field("./found", Kind.FOUND, quoted=True)
     names = [after for before, after in pairwise(texts) if before in ("-name", "-iname")]
     odd = [
         text

@@ -158,11 +158,12 @@ class WordReader:
         if length or rest[0] == "[" or "@" in rest or "!" in rest:
             raise NotUnderstoodError("it has an expansion that is not plain (${)")
         if default is not None:
-            return Parameter(name, quoted, "-", default[1])
+            # Without a colon a variable that is set, even to nothing, keeps its value.
+            return Parameter(name, quoted, *(("-", default[1]) if rest[0] == ":" else ("?", "-")))
         if rest[0] in "%#/^,:+=" or rest.startswith(":="):
             if rest.startswith(("=", ":=", ":+", "+")) or re.match(r":[^-]", rest):
                 raise NotUnderstoodError("it has an expansion that is not plain (${)")
-            return Parameter(name, quoted, "?")
+            return Parameter(name, quoted, "?", rest)
         raise NotUnderstoodError("it has an expansion that is not plain (${)")
 
     def _ansi(self) -> Literal:

@@ -5,6 +5,7 @@ are known to write, to start a program or to read a list of files from a file; a
 dangerous in every abbreviation, too. What is not on the list asks.
 """
 
+import re
 from collections.abc import Callable, Sequence
 
 from agents.harness.policy import (
@@ -14,15 +15,18 @@ from agents.harness.policy import (
     programs_change,
     programs_git,
     programs_net,
+    programs_run,
     programs_test,
     programs_text,
 )
 from agents.harness.policy.context import Context
-from agents.harness.policy.programs_paths import Refused, check_read, expand
-from agents.harness.policy.programs_readers import READERS
+from agents.harness.policy.programs_paths import Refused, check_change, check_read, expand
+from agents.harness.policy.programs_readers import READERS, TELL_VERSION
 from agents.harness.policy.simple import Argument
 
 _MOST_DOT_ENV = 50
+_VERSIONS = (["--version"], ["-V"], ["--help"])
+_LISTS_OF_USERS = frozenset({"passwd", "group", "services", "protocols", "shells"})
 _LESS = frozenset({"-N", "-R", "-S", "-F", "-X", "-FX", "-FRX", "-r"})
 _FIND_ACTIONS = frozenset(
     [
@@ -43,6 +47,8 @@ def allowing_rule(context: Context, arguments: Sequence[Argument]) -> str:
     """
     words = expand(context, arguments)
     name, rest = words[0], words[1:]
+    if name in TELL_VERSION and rest in _VERSIONS:
+        return "L1"
     special: dict[str, Callable[[Context, list[str]], str]] = {
         "git": programs_git.check,
         "command": _check_command,
@@ -55,9 +61,12 @@ def allowing_rule(context: Context, arguments: Sequence[Argument]) -> str:
         **programs_net.CHECKS,
         **programs_build.CHECKS,
         "less": _check_less,
+        "sort": _check_sort,
+        "yq": _check_yq,
         "env": _check_env,
         "printenv": _check_printenv,
         **programs_test.CHECKS,
+        **programs_run.CHECKS,
     }
     if name in special:
         return special[name](context, rest)
@@ -71,7 +80,9 @@ def allowing_rule(context: Context, arguments: Sequence[Argument]) -> str:
 
 def _check_reader(context: Context, name: str, arguments: list[str]) -> None:
     reader = READERS[name]
-    plain, options = split(arguments)
+    plain, options = split(_without_values(arguments, reader.value_letters))
+    if name == "getent" and not _LISTS_OF_USERS.issuperset(plain[:1]):
+        raise Refused("A1", "Looks up a name, which may ask another machine (getent)")
     for option in options:
         if is_dangerous(option, reader.dangerous_letters, reader.dangerous_words):
             raise Refused("A9", f"`{name} {option}` may write files or start programs")
@@ -86,6 +97,18 @@ def _check_reader(context: Context, name: str, arguments: list[str]) -> None:
         check_read(context, argument, metadata_only=reader.metadata_only)
     if name.endswith("grep") and is_dangerous("".join(options), "rR", ("--recursive",)):
         _check_recursive(context, plain[texts:] or ["."], options)
+
+
+def _without_values(arguments: Sequence[str], letters: str) -> list[str]:
+    """Without the words that are values of the options before them."""
+    found: list[str] = []
+    rest = list(arguments)
+    while rest:
+        found.append(rest.pop(0))
+        is_option = re.fullmatch(rf"-[A-Za-z]*[{letters}]", found[-1]) if letters else None
+        if is_option is not None and rest:
+            rest.pop(0)
+    return found
 
 
 def _check_recursive(context: Context, folders: list[str], options: list[str]) -> None:
@@ -156,6 +179,41 @@ def _check_less(context: Context, arguments: list[str]) -> str:
         if not argument.startswith("-"):
             check_read(context, argument)
     return "L1"
+
+
+def _check_sort(context: Context, arguments: list[str]) -> str:
+    """It reads; `-o` writes its result into a file."""
+    rest: list[str] = []
+    target = ""
+    words = list(arguments)
+    while words:
+        word = words.pop(0)
+        long = re.fullmatch(r"--o(?:u(?:t(?:p(?:u(?:t)?)?)?)?)?(?:=(.*))?", word)
+        short = re.fullmatch(r"-([bdfghinMRVrsuzcCm]*)o(.*)", word)
+        if long is None and short is None:
+            rest.append(word)
+            continue
+        glued = (long[1] if long is not None else short[2] if short is not None else "") or ""
+        if not glued and not words:
+            raise Refused("A9", "`sort -o` without a file is not known")
+        target = glued or words.pop(0)
+    _check_reader(context, "sort", rest)
+    if target:
+        check_change(context, target)
+    return "L2" if target else "L1"
+
+
+def _check_yq(context: Context, arguments: list[str]) -> str:
+    in_place = {"-i", "--inplace", "--in-place"}
+    rest = [argument for argument in arguments if argument not in in_place]
+    if any(re.match(r"-\w*i|--in-?place", argument) for argument in rest):
+        raise Refused("A9", "`yq` with an option that is not known")
+    _check_reader(context, "yq", rest)
+    if len(rest) == len(arguments):
+        return "L1"
+    for path in split(rest)[0][1:]:
+        check_change(context, path)
+    return "L2"
 
 
 def _check_command(_context: Context, arguments: list[str]) -> str:

@@ -31,11 +31,11 @@ _TOOLS: dict[str, Tool] = {
     ),
     "gradle": Tool(
         r"--no-daemon|--info|--debug|-q|--quiet|--offline|--tests(?:=\S+)?|--stacktrace|--continue|-s|-i"
-        r"|--parallel|--rerun-tasks|--console=plain|--warning-mode(?:=\w+)?", free_verbs=True,
+        r"|-x|--exclude-task|--parallel|--rerun-tasks|--console=plain|--warning-mode(?:=\w+)?", free_verbs=True,
     ),
     "dotnet": Tool(
         r"--no-build|--no-restore|-c|--configuration|--filter|--nologo|-v|--verbosity|--verify-no-changes"
-        r"|--logger|--framework|-f",
+        r"|--logger|--framework|-f|--project|--|--collect|--results-directory|-p:\w+=[\w.]+|--help",
         frozenset(["test", "build", "run", "format", "clean"]), needs_verb=True,
     ),
     "cmake": Tool(
@@ -58,12 +58,12 @@ _TOOLS: dict[str, Tool] = {
                        needs_verb=True),
     "just": Tool(r"-l|--list|-n|--dry-run|--summary", free_verbs=True),
     "webpack": Tool(r"--mode(?:=\w+)?|--progress|--no-color", free_verbs=True),
-    "vite": Tool(r"--mode|--host(?:=(?:localhost|127\.0\.0\.1))?|--port|--strictPort",
+    "vite": Tool(r"--outDir(?:=\S+)?|--base(?:=/\S*)?|--emptyOutDir|--mode|--host(?:=(?:localhost|127\.0\.0\.1))?|--port|--strictPort",
                  frozenset(["build", "preview", "dev", "optimize"])),
     "playwright": Tool(r"--project(?:=[\w -]+)?|--grep(?:=.*)?|-g|--reporter(?:=\w+)?|--headed|--workers(?:=\d+)?"
                        r"|--list|--retries(?:=\d+)?", frozenset(["test", "show-report"]), needs_verb=True),
     "javac": Tool(r"-d|-cp|-classpath|-Xlint\S*|-g|-encoding|--release|-source|-target|-nowarn", free_verbs=True),
-    "rustc": Tool(r"-o|-O|-g|--test|--edition(?:=\d+)?|--crate-type(?:=\w+)?|--emit(?:=\w+)?|--version|-V",
+    "rustc": Tool(r"-o|-O|-g|--test|--out-dir|--cfg|-[Cl]?opt-level=\w|--edition(?:=\d+)?|--crate-type(?:=\w+)?|--emit(?:=\w+)?|--version|-V",
                   free_verbs=True),
 }  # fmt: skip
 _COMPILERS = ("gcc", "g++", "clang", "clang++", "cc", "c++")
@@ -86,7 +86,12 @@ def _tool(name: str, tool: Tool) -> _Check:
                 and argument != "--version"
             ):
                 raise Refused("A8", f"`{name} {argument}` may run other programs or code")
-            if not argument.startswith("-") and _PUBLISHING.search(argument):
+            is_setting = argument.casefold() in ("release", "debug") and name in (
+                "dotnet",
+                "cmake",
+                "ctest",
+            )
+            if not argument.startswith("-") and _PUBLISHING.search(argument) and not is_setting:
                 raise Refused("A11", f"`{name} {argument}` may publish or install something")
         if tool.verbs and (words or tool.needs_verb):
             first = words[0] if words else ""

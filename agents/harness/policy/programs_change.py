@@ -6,6 +6,7 @@ from collections.abc import Callable
 from agents.harness.policy import files
 from agents.harness.policy.context import Context
 from agents.harness.policy.programs_paths import Refused, check_change, check_read
+from agents.harness.policy.secrets import SECRET_GLOBS
 
 # What tools make anew; a folder of such a name may be removed with all that is in it.
 _REGENERABLE = re.compile(
@@ -13,6 +14,7 @@ _REGENERABLE = re.compile(
     r"|\.ruff_cache|\.tox|\.nox|\.next|\.nuxt|\.turbo|\.cache|htmlcov|coverage|[^*?\[]*\*?\.egg-info"
 )
 _MODE = re.compile(r"[0-7]?(?:[0-7]{3})|(?:[ugoa]*[-+=][rwxX]*,?)+")
+_MOST_SECRETS = 20
 _Check = Callable[[Context, list[str]], str]
 
 
@@ -127,7 +129,7 @@ def _is_ordinary(mode: str) -> bool:
 
 def _copy(name: str, flags: str, values: str = "", *, moves: bool = False) -> _Check:
     long = ("--recursive", "--force", "--verbose", "--parents", "--no-clobber", "--preserve", "--update",
-            "--archive", "--target-directory=", "--mode=", "--directory", "--symbolic", "--relative")  # fmt: skip
+            "--backup", "--backup=", "--suffix=", "--archive", "--target-directory=", "--mode=", "--directory", "--symbolic", "--relative")  # fmt: skip
 
     def check(context: Context, arguments: list[str]) -> str:
         plain, options = split_options(name, arguments, flags, values, long)
@@ -154,13 +156,16 @@ def _check_target(context: Context, target: str, sources: list[str]) -> None:
         check_change(context, target)
     for source in sources:
         name = source.rstrip("/").rpartition("/")[2]
+        is_whole = files.real(context, target) == str(context.workspace)
+        if name == "." and source != "." and not is_whole:
+            continue  # what is in a folder, into another one
         if name in ("", ".", ".."):
             raise Refused("A9", f"Copies what has no name of its own ({source})")
         check_change(context, f"{target}/{name}")
 
 
 def _ln(context: Context, arguments: list[str]) -> str:
-    plain, _ = split_options(
+    plain, options = split_options(
         "ln", arguments, "sfnvrT", long=("--symbolic", "--force", "--relative")
     )
     two = 2
@@ -169,7 +174,15 @@ def _ln(context: Context, arguments: list[str]) -> str:
     target, link = plain
     check_change(context, link)
     folder = files.real(context, link).rpartition("/")[0]
-    for base in (folder, files.real(context, link), context.cwd or str(context.workspace)):
+    here = context.cwd or str(context.workspace)
+    inner = files.absolute(link, cwd=here, home=str(context.home))
+    is_symbolic = bool({"s", "--symbolic"} & set(options)) and not {"r", "--relative"} & set(
+        options
+    )
+    bases = [folder] if is_symbolic else [here]
+    if is_symbolic and context.files.is_folder(files.real(context, link)) and folder != inner:
+        bases += [files.real(context, link)]
+    for base in bases:
         place = files.real(context, target, cwd=base)
         if not files.is_inside(context, place):
             raise Refused("A4", f"Links to a place outside the workspace ({target})")
@@ -222,8 +235,84 @@ def _tee(context: Context, arguments: list[str]) -> str:
     return "L2"
 
 
+def _unlink(context: Context, arguments: list[str]) -> str:
+    return _rm(context, arguments[:1])
+
+
+def _zip(context: Context, arguments: list[str]) -> str:
+    """Packing what is inside, and no secrets."""
+    plain, _ = split_options(
+        "zip", arguments, "rqjyv9876543210m"[:-1], "xi", ("--quiet", "--exclude=")
+    )
+    for path in plain[1:]:
+        check_packed(context, path)
+    check_change(context, plain[0] if plain else "")
+    return "L2"
+
+
+def check_packed(context: Context, path: str) -> None:
+    """Raise Refused if a file or folder that is packed or copied holds a secret."""
+    check_read(context, path)
+    place = files.real(context, path)
+    for pattern in SECRET_GLOBS:
+        for found in context.files.matches(pattern, folder=place, limit=_MOST_SECRETS):
+            if files.is_secret(found):
+                raise Refused("A12", f"Packs a file that may hold secrets ({found})")
+
+
+def _pieces(name: str, flags: str, values: str) -> _Check:
+    """`split` and `csplit` write files whose names begin with the last word, or with `-f`."""
+
+    def check(context: Context, arguments: list[str]) -> str:
+        plain, options = split_options(name, arguments, flags, values, ("--lines=", "--bytes=", "--prefix=",
+                                       "--numeric-suffixes", "--suffix-length=", "--quiet"))  # fmt: skip
+        if plain and plain[0] != "-":
+            check_read(context, plain[0])
+        prefix = options.get("f", options.get("--prefix", ""))
+        if name == "split" and len(plain) > 1:
+            prefix = plain[1]
+        check_change(context, f"{prefix or 'x'}aa")
+        return "L2"
+
+    return check
+
+
+def _mktemp(context: Context, arguments: list[str]) -> str:
+    plain, options = split_options(
+        "mktemp", arguments, "dqtu", "p", ("--directory", "--suffix=", "--tmpdir")
+    )
+    if "p" in options:
+        check_change(context, f"{options['p']}/x")
+    for path in plain:
+        check_change(context, path if "t" not in options else f"{context.scratch}/{path}")
+    return "L2"
+
+
+def _iconv(context: Context, arguments: list[str]) -> str:
+    plain, options = split_options(
+        "iconv", arguments, "cls", "fto", ("--from-code=", "--to-code=", "--output=", "--list")
+    )
+    for path in plain:
+        check_read(context, path)
+    target = options.get("o", options.get("--output", ""))
+    if target:
+        check_change(context, target)
+    return "L2" if target else "L1"
+
+
 CHECKS: dict[str, _Check] = {
     "rm": _rm,
+    "unlink": _unlink,
+    "zip": _zip,
+    "split": _pieces("split", "d", "lbna"),
+    "csplit": _pieces("csplit", "ksz", "fnb"),
+    "mktemp": _mktemp,
+    "iconv": _iconv,
+    "fallocate": _each("fallocate", "nvx", "lo"),
+    "xz": _each("xz", "kdcvfzT0123456789e"),
+    "unxz": _each("unxz", "kcvf"),
+    "bzip2": _each("bzip2", "kdcvfz123456789"),
+    "zstd": _each("zstd", "kdcvfq123456789"),
     "rmdir": _each("rmdir", "pv"),
     "touch": _each("touch", "acmh", "dtr"),
     "truncate": _each("truncate", "co", "s", ("--size=",)),

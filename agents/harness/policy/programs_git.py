@@ -1,5 +1,7 @@
 """Git commands that only read (rule L4)."""
 
+import itertools
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -27,6 +29,19 @@ _READING = frozenset(
         "merge-base",
         "count-objects",
         "cherry",
+        "check-ignore",
+        "check-attr",
+        "check-ref-format",
+        "diff-tree",
+        "diff-index",
+        "diff-files",
+        "show-ref",
+        "show-branch",
+        "whatchanged",
+        "range-diff",
+        "var",
+        "verify-commit",
+        "version",
     ]
 )
 # Options that write a file, start a program or look elsewhere; every abbreviation counts.
@@ -49,7 +64,7 @@ def check(context: Context, arguments: list[str]) -> str:
         raise Refused("A9", "`git` without a command is not known")
     name, options = rest[0], rest[1:]
     if name in _LISTINGS and _LISTINGS[name](options):
-        pass
+        options = [] if name in ("config", "format-patch") else options
     elif name in programs_git_change.CHECKS:
         if not files.is_inside(context, context.cwd or str(context.workspace)):
             raise Refused("A4", f"Changes a repository outside the workspace (git {name})")
@@ -58,8 +73,11 @@ def check(context: Context, arguments: list[str]) -> str:
         _check_options(name, options)
     else:
         raise Refused("A7", f"`git {name}` may change the history, the files or the settings")
-    for option in options:
-        _check_path(context, option)
+    for before, option in itertools.pairwise(["", *options]):
+        if before != "-L":
+            _check_path(context, option)
+        elif ":" in option:  # a range, and a file behind the last colon
+            check_read(context, option.rpartition(":")[2])
     return "L4"
 
 
@@ -116,28 +134,70 @@ def _check_path(context: Context, option: str) -> None:
         check_read(context, option.partition(":")[2])
 
 
-def _only(*allowed: str) -> Callable[[list[str]], bool]:
-    return lambda options: set(options) <= set(allowed)
+def _reads(
+    pattern: str, *, needs: str = "", most: int = 0, verbs: tuple[str, ...] = ()
+) -> Callable[[list[str]], bool]:
+    """Options that match `pattern`, at most `most` plain words, and one option of `needs` if given.
+
+    With `verbs` the first word has to be one of them.
+    """
+
+    def check(options: list[str]) -> bool:
+        rest = list(options)
+        if verbs:
+            if rest[:1] not in [[verb] for verb in verbs]:
+                return False
+            rest = rest[1:]
+        plain = [option for option in rest if not option.startswith("-")]
+        known = all(re.fullmatch(pattern, option) for option in rest if option.startswith("-"))
+        is_asked_for = not needs or any(re.fullmatch(needs, option) for option in rest)
+        return known and is_asked_for and (len(plain) <= most)
+
+    return check
 
 
-def _list_first(*first: str) -> Callable[[list[str]], bool]:
-    """The first word says that it lists; nothing after it changes that."""
-    return lambda options: (
-        options[:1] in [[word] for word in first]
-        and not any(option.startswith("-") for option in options[1:])
-    )
-
-
+_MANY = 50
+_SELECTS = r"--(?:sort|format|contains|no-contains|merged|no-merged|points-at|column|color)(?:=.+)?|--no-color|-i"
+_DIFFS = (
+    r"-p|-u|-U\d+|--stat|--name-only|--name-status|--numstat|--shortstat|--patch|--color(?:=\w+)?|--no-color|-w|-M"
+    r"|--include-untracked|--only-untracked|-n|-\d+|--oneline|--date=\w+|--format=.+|--pretty=.+|--all"
+)
 _LISTINGS: dict[str, Callable[[list[str]], bool]] = {
-    "branch": _only("-a", "-r", "-v", "-vv", "--all", "--list", "--show-current", "--remotes"),
-    "tag": lambda options: not options or _list_first("-l", "--list", "-n")(options),
-    "stash": _list_first("list", "show"),
-    "worktree": _list_first("list"),
-    "remote": _only("-v", "--verbose"),
-    "reflog": lambda options: not options or options == ["show"],
-    "config": lambda options: (
-        len(options) == 2 and options[0] == "--get" and not options[1].startswith("-")  # noqa: PLR2004
+    "branch": lambda options: (
+        _reads(rf"-[arv]+|--all|--list|-l|--show-current|--remotes|--verbose|{_SELECTS}")(options)
+        or _reads(rf"-[arv]+|--all|--list|-l|--remotes|{_SELECTS}", most=_MANY,
+                  needs=r"--list|-l|--(?:no-)?contains|--(?:no-)?merged|--points-at")(options)
     ),
-    "version": _only(),
-    "help": _only("-a"),
-}
+    "tag": lambda options: not options or _reads(
+        rf"-l|--list|-n\d*|{_SELECTS}", most=_MANY, needs=r"-l|--list|-n\d*|--(?:no-)?(?:contains|merged)|--points-at"
+    )(options),
+    "stash": _reads(_DIFFS, most=1, verbs=("list", "show")),
+    "worktree": _reads(r"--porcelain|-v|-z|--verbose", verbs=("list",)),
+    "remote": lambda options: (
+        _reads(r"-v|--verbose")(options) or _reads(r"--push|--all", most=1, verbs=("get-url",))(options)
+    ),
+    "reflog": lambda options: (
+        _reads(_DIFFS)(options) or _reads(_DIFFS, most=1, verbs=("show", "exists", "HEAD"))(options)
+    ),
+    "config": lambda options: _reads_setting(options),
+    "version": _reads(r"--build-options"),
+    "help": _reads(r"-a|-g|--all|--guides", needs=r"-a|-g|--all|--guides"),
+    "submodule": _reads(r"--recursive|--cached", most=_MANY, verbs=("status", "summary")),
+    "notes": _reads(r"(?!)", most=1, verbs=("list", "show")),
+    "bisect": _reads(r"(?!)", verbs=("log", "terms")),
+    "symbolic-ref": _reads(r"-q|--short|--quiet", most=1),
+    "format-patch": _reads(r"-\d+|--stdout|--no-stat|-k|-n\d*|-N|--root", most=1, needs=r"--stdout"),
+    "am": _reads(r"--show-current-patch(?:=\w+)?", needs=r"--show-current-patch(?:=\w+)?"),
+}  # fmt: skip
+
+
+def _reads_setting(options: list[str]) -> bool:
+    """`git config` with one key and nothing to set."""
+    gets = r"--get|--get-all|--get-regexp|--list|-l|get|list"
+    shows = (
+        rf"{gets}|--name-only|--show-origin|--show-scope|-z|--null|--local|--type=\w+|--bool|--int"
+    )
+    plain = [option for option in options if not re.fullmatch(shows, option)]
+    is_key = len(plain) == 1 and re.fullmatch(r"[A-Za-z][\w-]*(?:\.[\w/.*:@-]+)+", plain[0])
+    is_list = not plain and any(option in ("--list", "-l", "list") for option in options)
+    return is_list or is_key is not None and bool(is_key)

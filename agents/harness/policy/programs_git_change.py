@@ -10,6 +10,8 @@ from agents.harness.policy.programs_paths import Refused, check_change, check_re
 
 _REVISION = re.compile(r"[\w./@^~{}:-]+")
 _NAME = re.compile(r"[A-Za-z0-9_][\w./+-]*")
+# `git reset a/b.py` unstages it; a branch of such a name would be odd.
+_LOOKS_LIKE_FILE = re.compile(r"(?!origin/|refs/|HEAD)[\w./-]*\.[A-Za-z]\w*")
 _SHORT_COMMIT = re.compile(r"-[aqvs]+m?|-[aqvs]*m(?=.)")
 _Options = tuple[str, ...]
 
@@ -83,7 +85,7 @@ def _commit(context: Context, words: list[str]) -> str:
             rest.append(word)
     found = _plain("commit", rest, ("--all", "--quiet", "--verbose", "--allow-empty", "--signoff",
                    "--dry-run", "--no-edit", "--no-gpg-sign", "--no-status", "--short"),
-                   ("--message", "--author", "--date"))  # fmt: skip
+                   ("--message", "--author", "--date", "--fixup", "--squash", "--trailer"))  # fmt: skip
     _paths(context, found, change=False)
     return "L4"
 
@@ -107,6 +109,8 @@ def _apply(context: Context, words: list[str]) -> str:
     for word in found:
         if word != "-":
             check_patch_file(context, word)
+    if {"--check", "--stat", "--numstat", "--summary"} & set(words) and "--apply" not in words:
+        return "L4"
     if not found or "-" in found:
         raise Refused("A5", "Changes the files that a patch names, which cannot be looked at")
     return "L4"
@@ -219,7 +223,8 @@ def _reset(context: Context, words: list[str]) -> str:
     """Unstaging: `git reset [HEAD] [--] PATH...`."""
     found = _plain("reset", words, ("-q", "--quiet"))
     paths = [word for word in found if word not in ("--", "HEAD")]
-    if found and found[0] not in ("HEAD", "--") and "--" not in found:
+    is_file = bool(found) and all(_LOOKS_LIKE_FILE.fullmatch(word) for word in found)
+    if found and found[0] not in ("HEAD", "--") and "--" not in found and not is_file:
         raise Refused("A7", "Moves the branch to another commit, or may do so (git reset)")
     for path in paths:
         check_read(context, path, metadata_only=True)

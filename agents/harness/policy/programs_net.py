@@ -11,12 +11,12 @@ _CURL_FLAGS = frozenset("sSfLIikvgN#")
 _CURL_VALUES = frozenset("XHdowAmub")
 _CURL_LONG = frozenset(
     ["--silent", "--show-error", "--fail", "--location", "--head", "--include", "--insecure",
-     "--verbose", "--fail-with-body", "--compressed", "--no-progress-meter", "--get"]
+     "--verbose", "--retry-connrefused", "--retry-all-errors", "--http1.1", "--fail-with-body", "--compressed", "--no-progress-meter", "--get"]
 )  # fmt: skip
 _CURL_LONG_VALUES = frozenset(
     ["--request", "--header", "--data", "--output", "--write-out", "--user-agent", "--max-time",
      "--data-raw", "--json", "--retry", "--retry-delay", "--connect-timeout", "--data-urlencode",
-     "--retry-connrefused", "--user", "--cookie"]
+     "--data-binary", "--user", "--cookie"]
 )  # fmt: skip
 _LOCAL_URL = re.compile(
     r"(?:https?://)?(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])(?::\d+)?(?:[/?#][^\s]*)?"
@@ -48,7 +48,8 @@ def check_curl(context: Context, arguments: list[str]) -> str:
 
 
 def _check_url(context: Context, url: str) -> None:
-    if not _LOCAL_URL.fullmatch(url) or any(mark in url for mark in "{}[]@\\") or "[::1]" in url:
+    plain = url.replace("[::1]", "", 1)
+    if not _LOCAL_URL.fullmatch(url) or any(mark in plain for mark in "{}[]@\\"):
         raise Refused("A1", "Connects to another machine (curl)")
     address = url if "://" in url else f"http://{url}"
     for host, port in network.addresses_in(address):
@@ -63,6 +64,7 @@ def _check_curl_value(context: Context, option: str, value: str) -> None:
     elif option in (
         "-d",
         "--data",
+        "--data-binary",
         "--json",
         "--data-urlencode",
         "-b",
@@ -70,7 +72,10 @@ def _check_curl_value(context: Context, option: str, value: str) -> None:
         "-w",
         "--write-out",
     ):
-        if "@" in value or (option in ("-b", "--cookie") and "=" not in value):
+        sends = value.startswith("@") and option in ("-d", "--data", "--json", "--data-binary")
+        if sends and value != "@-":
+            check_read(context, value[1:])
+        elif not sends and ("@" in value or (option in ("-b", "--cookie") and "=" not in value)):
             raise Refused("A12", "Sends a file that was not looked at (curl)")
     elif option in ("-H", "--header") and value.startswith("@"):
         raise Refused("A12", "Sends a file that was not looked at (curl)")
@@ -124,15 +129,66 @@ def check_sqlite(context: Context, arguments: list[str]) -> str:
 def check_lsof(_context: Context, arguments: list[str]) -> str:
     """`L1`: open files and ports of the processes here."""
     if not all(
-        re.fullmatch(r"-[tinPp]+|-i(?:tcp|udp)?(?::\d+)?|\d+|:\d+|-sTCP:LISTEN", a)
+        re.fullmatch(
+            r"-[tinPpl]+|-[nP]*i(?:tcp|udp|[46])*(?:@localhost|@127\.0\.0\.1)?(?::\d+)?|\d+|(?i:tcp|udp)?:\d+|-s(?i:tcp:listen)",
+            a,
+            re.IGNORECASE,
+        )
         for a in arguments
     ):
         raise Refused("A9", "`lsof` like this is not known")
     return "L1"
 
 
+def check_wget(context: Context, arguments: list[str]) -> str:
+    """`L7`: like curl."""
+    rest = list(arguments)
+    urls = []
+    while rest:
+        word = rest.pop(0)
+        match = re.fullmatch(r"-[qvS]*(?:O(.*)|P(.*))|--output-document=(.*)", word)
+        if match is not None:
+            target = next((group for group in match.groups() if group), "") or (
+                rest.pop(0) if rest else ""
+            )
+            if target not in ("-", "/dev/null"):
+                check_change(context, target)
+        elif not word.startswith("-"):
+            urls.append(word)
+        elif not re.fullmatch(
+            r"-[qvS]+|--(?:quiet|spider|tries=\d+|timeout=\d+|server-response)", word
+        ):
+            raise Refused("A8", f"`wget {word}` is an option that is not known")
+    for url in urls or ["none"]:
+        _check_url(context, url)
+    return "L7"
+
+
+def check_nc(context: Context, arguments: list[str]) -> str:
+    """`L7`: whether somebody listens on a port of this machine."""
+    options = [argument for argument in arguments if argument.startswith("-")]
+    plain = [argument for argument in arguments if not argument.startswith("-")]
+    if plain[:1] and "w" in "".join(options)[-1:] and plain[0].isdigit():
+        plain = plain[1:]
+    local = (
+        len(plain) == len(("host", "port")) and network.is_loopback(plain[0]) and plain[1].isdigit()
+    )
+    if (
+        not local
+        or not re.fullmatch(r"(?:-[zvnw\d]+)+", "".join(options))
+        or "z" not in "".join(options)
+    ):
+        raise Refused("A1", "Connects to another machine (nc)")
+    if network.is_product(context, plain[0], int(plain[1])):
+        raise Refused("D4", "Calls this product's own address")
+    return "L7"
+
+
 CHECKS: dict[str, Callable[[Context, list[str]], str]] = {
     "curl": check_curl,
+    "wget": check_wget,
+    "nc": check_nc,
+    "ncat": check_nc,
     "sqlite3": check_sqlite,
     "lsof": check_lsof,
 }

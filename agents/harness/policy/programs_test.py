@@ -38,6 +38,39 @@ _DANGEROUS: dict[str, tuple[str, ...]] = {
            "-gccgoflags", "-asmflags", "-compiler", "-C", "-mod", "-pkgdir"),
     "cargo": ("--config", "-Z", "--manifest-path", "-C"),
     "shellcheck": ("--rcfile", "--source-path"),
+    "pyright": ("--watch", "--venvpath", "--typeshedpath", "--pythonpath"),
+    "bandit": (),
+    "vulture": (),
+    "djlint": (),
+    "pydocstyle": (),
+    "pycodestyle": (),
+    "pyflakes": (),
+    "radon": (),
+    "codespell": (),
+    "gofmt": (),
+    "goimports": (),
+    "golangci-lint": ("--modules-download-mode",),
+    "staticcheck": (),
+    "rustfmt": ("--config", "--config-path"),
+    "clang-format": ("--files",),
+    "clang-tidy": ("-load", "--load", "--config-file", "--vfsoverlay", "--extra-arg", "--plugins"),
+    "cppcheck": ("--addon", "--addon-python", "--library", "--rule-file", "--config-excludes-file"),
+    "shfmt": (),
+    "rubocop": ("--require", "-r", "--server", "--init-from", "--plugin"),
+    "phpstan": ("--autoload-file", "-a"),
+    "hadolint": (),
+    "yamllint": (),
+    "markdownlint": ("--rules", "-r"),
+    "ktlint": ("--ruleset", "-R"),
+    "djhtml": (),
+    "buf": (),
+    "biome": (),
+    "oxlint": (),
+    "svelte-check": ("--watch",),
+    "vue-tsc": ("--watch",),
+    "dos2unix": (),
+    "unix2dos": (),
+    "ranlib": ("--plugin",),
 }  # fmt: skip
 PYTHON_MODULES = frozenset(
     [
@@ -52,20 +85,6 @@ PYTHON_MODULES = frozenset(
         "pylint",
         "isort",
         "coverage",
-    ]
-)
-_NPX_TOOLS = frozenset(
-    [
-        "tsc",
-        "eslint",
-        "prettier",
-        "jest",
-        "vitest",
-        "mocha",
-        "stylelint",
-        "playwright",
-        "vite",
-        "webpack",
     ]
 )
 
@@ -84,7 +103,9 @@ def _refuse_dangerous(name: str, arguments: Sequence[str]) -> None:
                 raise Refused("A8", f"`{name} {argument}` may run other programs or code")
 
 
-def _tool(name: str) -> Callable[[Context, list[str]], str]:
+def tool(name: str) -> Callable[[Context, list[str]], str]:
+    """The check of a program that only has options that are dangerous."""
+
     def check(context: Context, arguments: list[str]) -> str:
         _refuse_dangerous(name, arguments)
         check_values(context, arguments)
@@ -105,13 +126,13 @@ def _check_pytest(context: Context, arguments: list[str]) -> str:
     for argument in rest:
         if argument.startswith(("-c", "-o", "-p")) and not argument.startswith("--"):
             raise Refused("A8", f"`pytest {argument}` changes where its settings or code come from")
-    return _tool("pytest")(context, rest)
+    return tool("pytest")(context, rest)
 
 
 def _check_ruff(context: Context, arguments: list[str]) -> str:
     if arguments[:1] not in (["check"], ["format"], ["--version"], ["version"]):
         raise Refused("A9", "only `ruff check` and `ruff format` are known")
-    return _tool("ruff")(context, arguments[1:])
+    return tool("ruff")(context, arguments[1:])
 
 
 def _check_coverage(context: Context, arguments: list[str]) -> str:
@@ -121,7 +142,7 @@ def _check_coverage(context: Context, arguments: list[str]) -> str:
         return CHECKS[arguments[2]](context, arguments[3:])
     if arguments[:1] not in (["report"], ["html"], ["xml"], ["json"], ["combine"]):
         raise Refused("A9", "this `coverage` command is not known")
-    return _tool("coverage")(context, arguments[1:])
+    return tool("coverage")(context, arguments[1:])
 
 
 def _check_python(context: Context, arguments: list[str]) -> str:
@@ -140,36 +161,6 @@ def check_test_module(context: Context, module: str, arguments: list[str]) -> st
     return CHECKS[module](context, arguments)
 
 
-def _check_npm(context: Context, arguments: list[str]) -> str:
-    rest = list(arguments)
-    while rest and rest[0] in ("-s", "--silent"):
-        rest.pop(0)
-    if rest[:1] in (["test"], ["t"]):
-        rest = rest[1:]
-    elif rest[:1] in (["run"], ["run-script"]) and len(rest) > 1 and _NAME.fullmatch(rest[1]):
-        if _PUBLISHING.search(rest[1]):
-            raise Refused("A11", f"The script `{rest[1]}` may publish something")
-        rest = rest[2:]
-    elif rest in (["--version"], ["-v"]) or rest[:1] in (["ls"], ["list"]):
-        if any(not re.fullmatch(r"--depth=\d+|--all|-a|[\w@/.-]+", word) for word in rest[1:]):
-            raise Refused("A9", "this option is not known")
-        return "L1"
-    else:
-        raise Refused("A2", "only running the project's own scripts is known of this program")
-    before = rest[: rest.index("--")] if "--" in rest else rest
-    if any(option not in ("-s", "--silent", "--if-present") for option in before):
-        raise Refused("A8", "this option may change what the script runs")
-    check_values(context, rest)
-    return "L3"
-
-
-def _check_npx(context: Context, arguments: list[str]) -> str:
-    if not arguments or arguments[0] not in _NPX_TOOLS:
-        raise Refused("A2", "May install and run a package from the internet (npx)")
-    check = CHECKS.get(arguments[0]) or programs_build.CHECKS[arguments[0]]
-    return check(context, arguments[1:])
-
-
 def _check_node(context: Context, arguments: list[str]) -> str:
     if arguments in (["--version"], ["-v"]):
         return "L1"
@@ -177,59 +168,6 @@ def _check_node(context: Context, arguments: list[str]) -> str:
         check_values(context, arguments[1:])
         return "L3"
     raise Refused("A8", "Runs JavaScript code that was not looked at")
-
-
-def _check_go(context: Context, arguments: list[str]) -> str:
-    if arguments == ["version"]:
-        return "L1"
-    if arguments[:1] == ["run"] and any(
-        "@" in a or re.match(r"[\w-]+\.\w+/", a) for a in arguments[1:]
-    ):
-        raise Refused("A2", "runs a package from the internet (go run)")
-    if arguments[:1] not in (["test"], ["build"], ["vet"], ["fmt"], ["run"], ["list"]):
-        raise Refused("A2", "only `go test`, `build`, `run`, `vet`, `list` and `fmt` are known")
-    return _tool("go")(context, arguments[1:])
-
-
-def _check_cargo(context: Context, arguments: list[str]) -> str:
-    if arguments == ["--version"]:
-        return "L1"
-    if arguments[:1] not in (["test"], ["build"], ["check"], ["clippy"], ["fmt"], ["run"]):
-        raise Refused(
-            "A2", "only `cargo test`, `build`, `check`, `clippy`, `run` and `fmt` are known"
-        )
-    return _tool("cargo")(context, arguments[1:])
-
-
-def _check_make(context: Context, arguments: list[str]) -> str:
-    rest = list(arguments)
-    while rest:
-        word = rest.pop(0)
-        if word == "-C" and rest:
-            check_values(context, [rest.pop(0)])
-        elif word == "-j" and rest and rest[0].isdigit():
-            rest.pop(0)
-        elif word in ("-j", "-k", "-s", "-n", "--silent", "--dry-run") or re.fullmatch(
-            r"-j\d+", word
-        ):
-            continue
-        elif word.startswith("-") or _NAME.fullmatch(word) is None:
-            raise Refused("A8", f"`make {word}` may change what is run")
-        elif _PUBLISHING.search(word):
-            raise Refused("A11", f"The target `{word}` may publish or install something")
-    return "L3"
-
-
-def _check_tox(_context: Context, arguments: list[str]) -> str:
-    allowed = ("-e", "run", "-q", "-v", "-s", "-l", "--list")
-    if any(a not in allowed and (a.startswith("-") or not re.fullmatch(r"[\w,.-]+", a))
-           for a in arguments):  # fmt: skip
-        raise Refused("A8", "this option may change what is run")
-    if any(_PUBLISHING.search(argument) for argument in arguments):
-        raise Refused("A11", "This environment may publish or install something")
-    if {"exec", "devenv", "e", "d"} & set(arguments):
-        raise Refused("A8", "starts a program that is not known")
-    return "L3"
 
 
 def _check_bash(context: Context, arguments: list[str]) -> str:
@@ -256,7 +194,7 @@ def _checked_files(context: Context, arguments: list[str]) -> str:
 
 
 CHECKS: dict[str, Callable[[Context, list[str]], str]] = {
-    **{name: _tool(name) for name in _DANGEROUS},
+    **{name: tool(name) for name in _DANGEROUS},
     "pytest": _check_pytest,
     "py.test": _check_pytest,
     "py_compile": _checked_files,
@@ -265,16 +203,7 @@ CHECKS: dict[str, Callable[[Context, list[str]], str]] = {
     "coverage": _check_coverage,
     "python": _check_python,
     "python3": _check_python,
-    "npm": _check_npm,
-    "pnpm": _check_npm,
-    "yarn": _check_npm,
-    "npx": _check_npx,
     "node": _check_node,
-    "go": _check_go,
-    "cargo": _check_cargo,
-    "make": _check_make,
-    "tox": _check_tox,
-    "nox": _check_tox,
     "bash": _check_bash,
     "sh": _check_bash,
     "pip": _check_pip,

@@ -31,7 +31,7 @@ def check_redirect(
 
 
 def _written(context: Context, target: Field, output: Value) -> str:
-    if target.kind not in (Kind.KNOWN, Kind.NUMBER) or not target.text:
+    if target.kind > Kind.NAMED or not target.text:
         raise Refused("A4", "Writes to a file whose name is not known")
     check_change(context, target.text)
     path = files.real(context, target.text)
@@ -44,6 +44,6 @@ def _written(context: Context, target: Field, output: Value) -> str:
 def _check_source(context: Context, target: Field) -> None:
     if target.kind is Kind.LISTED or target.text in _ENDLESS or target.text == "/dev/fd/63":
         return
-    if target.kind is Kind.TEXT:
+    if target.kind in (Kind.FOUND, Kind.TEXT):
         raise Refused("A13", "Reads a file whose name is not known")
     check_read(context, target.text)

@@ -33,6 +33,12 @@ _COMPUTED = re.compile(
     r"(?:[\w)\]\"'`]|\?\.)\s*\[\s*(?!\d+\s*\]|['\"][\w. @/-]*['\"]\s*\]|[a-z]\w*\s*\])"
 )
 _COMPUTED_CALL = re.compile(r"\]\s*(?:\?\.)?\s*[(`]")
+_CONSTANT = re.compile(
+    r"\bconst\s+([A-Za-z_]\w*)\s*=\s*('[^'\\\n]*'|\"[^\"\\\n]*\")\s*(?:;|,|\n|$)"
+)
+_IMPORT = re.compile(
+    r"(?m)^\s*import\s+(?:[\w*]+(?:\s+as\s+\w+)?|\{[\w\s,]*\})\s+from\s+('[^'\\]*'|\"[^\"\\]*\")"
+)
 _STRING = re.compile(r"\"((?:[^\"\\\n]|\\.)*)\"|'((?:[^'\\\n]|\\.)*)'|`([^`]*)`")
 _PERL_PRINT = re.compile(r"print(?: if| unless) /(?:[^/\\$@`]|\\.)*/[ix]*;?|print;?|print \$_;?")
 _PERL_CHANGE = re.compile(
@@ -42,11 +48,21 @@ _PERL_CHANGE = re.compile(
 _PERL_CODE = re.compile(
     r"\$(?![\d/|!#,\s)&]|$)|\$.?\d*\s*[\[{]|@\{|\$\{|\(\?\??\{|`|\(\?p|@\w|\n|\\[NpPE]"
 )
-_PERL_OPTIONS = re.compile(r"-(?:[nplw0]|i(?:\.\w+)?)+e?|-[nplwi0]*e")
+_PERL_OPTIONS = re.compile(r"-(?:[nplw0a]|0\d+|F.|i(?:\.\w+)?)+[eE]?|-[nplwi0a]*[eE]")
+# All that Perl can do beyond its own data has one of these words or marks.
+_PERL_SIGNS = re.compile(
+    r"\b(?:system|exec|qx|open\w*|unlink|rmdir|rename|eval|do|require|use|no|fork|kill|socket\w*|connect|syscall"
+    r"|sys\w+|glob|readpipe|readlink|link|symlink|chmod|chown|utime|mkdir|chdir|chroot|truncate|dump|tie|bless|sub"
+    r"|import|AUTOLOAD|BEGIN|END|INIT|CHECK|UNITCHECK|DESTROY|__\w+__|format|write|select|ENV|INC|ARGV\w*|CORE|POSIX"
+    r"|IO|exit|die|warn|pos|reset|study|local|our|readline|getc|fileno|wait\w*|pipe|send|recv|bind|listen|accept"
+    r"|y|s|ee|s\d*e)\b|`|<[^=>\s]*>|\(\?\??\{|\$\{|@\{|%\{|(?<!&)&(?![&\s])|\*[{A-Za-z_]|->|::|\\&|\$\$|\bs\W"
+)
 
 
 def check_node(context: Context, text: str, arguments: list[str]) -> str:
     """`L5`. Raises Refused with the sign that speaks against it."""
+    text = _IMPORT.sub(r"const _ = require(\1)", text)
+    text = _with_constants(text)
     if re.search(r"\\[xu]", text):
         raise Refused("A8", "Runs JavaScript text with words that are spelled in an unusual way")
     sign = _NODE_SIGNS.search(_without_requires(text))
@@ -66,6 +82,19 @@ def check_node(context: Context, text: str, arguments: list[str]) -> str:
         raise Refused("A4", "Runs JavaScript text that writes to a place it has made")
     check_strings(context, [*strings, *arguments], writes=writes)
     return "L5"
+
+
+def _with_constants(text: str) -> str:
+    """Names that are bound once, to a plain string, stand for it."""
+    for match in _CONSTANT.finditer(text):
+        name, value = match[1], match[2]
+        bound = re.findall(
+            rf"(?<![.\w$]){name}\s*(?:=(?!=)|\+=|\+\+|\()|\b(?:let|var|const|function)\s+{name}\b",
+            text,
+        )
+        if len(bound) == len(("const name", "name =")) or len(bound) == 1:
+            text = re.sub(rf"(?<=[(,])\s*{name}\s*(?=[,)])", lambda _m, value=value: value, text)  # type: ignore[misc]
+    return text
 
 
 def _without_requires(text: str) -> str:
@@ -90,12 +119,18 @@ def check_perl(context: Context, arguments: list[str]) -> str:
         raise Refused("A8", "Runs Perl text that was not looked at")
     for text in texts:
         _check_perl_text(text)
+        strings = [a or b or c for a, b, c in _STRING.findall(text)]
+        check_strings(context, strings, writes=False)
     for argument in rest:
+        if set("|<>&") & set(argument):  # Perl would start a program, or write
+            raise Refused("A8", f"Perl opens `{argument}` in a way of its own")
         (check_change if in_place else check_read)(context, argument)
     return "L2" if in_place else "L5"
 
 
 def _check_perl_text(text: str) -> None:
+    if _PERL_SIGNS.search(text) is None:
+        return
     if _PERL_CODE.search(text):
         raise Refused("A8", "Runs Perl text that may run code in a pattern")
     if _PERL_PRINT.fullmatch(text.strip()):

@@ -15,7 +15,8 @@ class Literal:
 class Parameter:
     """`$name`, or `${name...}` with what `change` does to its value.
 
-    `change` is empty, `-` (a default, in `default`), `#` (its length) or `?` (anything else).
+    `change` is empty, `-` (a default, in `default`), `#` (its length) or `?` (anything else, as it
+    stands in `default`).
     """
 
     name: str

@@ -7,6 +7,7 @@ from enum import IntEnum
 
 from agents.harness.policy.commands import Word as LooseWord
 from agents.harness.policy.nesting import alternatives
+from agents.harness.policy.pieces import piece
 from agents.harness.policy.simple import NotUnderstoodError
 from agents.harness.policy.syntax import (
     Literal,
@@ -20,6 +21,7 @@ from agents.harness.policy.syntax import (
 
 _NUMBERS = frozenset("#?$!")
 _BRACE = re.compile(r"\{[^{}]*(?:,|\.\.)[^{}]*\}")
+_RANGE = re.compile(r"([\w./-]*)\{(0|[1-9]\d{0,3})\.\.(0|[1-9]\d{0,3})\}([\w./-]*)")
 _LONGEST = 20_000
 
 
@@ -28,8 +30,10 @@ class Kind(IntEnum):
 
     KNOWN = 0
     NUMBER = 1  # digits
-    LISTED = 2  # paths of files in the workspace that are no secrets
-    TEXT = 3
+    NAMED = 2  # like the stand-in, but for digits (also hexadecimal ones) in it
+    LISTED = 3  # paths of files in the workspace that are no secrets
+    FOUND = 4  # paths in the workspace; some may be secrets
+    TEXT = 5
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,7 @@ class State:
     functions: Mapping[str, Node] = field(default_factory=dict)
     arguments: tuple[Field, ...] | None = None
     stdin: Value | None = None
+    pushed: tuple[frozenset[str], ...] = ()
 
 
 @dataclass
@@ -93,8 +98,19 @@ class _Growing:
 
     def done(self) -> Field:
         # A listed path with something before or behind it is another path.
-        kind = Kind.TEXT if self.kind is Kind.LISTED and self.parts > 1 else self.kind
+        is_path = self.kind in (Kind.LISTED, Kind.FOUND)
+        kind = Kind.TEXT if is_path and self.parts > 1 else self.kind
+        # A number with something before or behind it may be the name of a variable.
+        kind = Kind.NAMED if kind is Kind.NUMBER and not self.text.isdigit() else kind
         return Field(self.text, kind, self.glob, self.quoted and not self.is_cut)
+
+
+def changed(text: str, part: Parameter) -> Value:
+    """A known value, as `${name...}` changes it."""
+    if part.change == "-":
+        return Value(text or part.default, Kind.KNOWN)
+    found = piece(text, part.default)
+    return UNKNOWN if found is None else Value(found, Kind.KNOWN)
 
 
 def _cut(text: str, growing: _Growing, done: list[Field]) -> _Growing:
@@ -109,11 +125,19 @@ def _cut(text: str, growing: _Growing, done: list[Field]) -> _Growing:
 
 
 class Expander:
-    """Expands words in a state; `substitute` judges the script of a substitution."""
+    """Expands words in a state; `substitute` judges the script of a substitution.
 
-    def __init__(self, state: State, home: str, substitute: Callable[[Script], Value]) -> None:
+    `places` are the home and the scratch folder.
+    """
+
+    def __init__(
+        self,
+        state: State,
+        places: tuple[str, str],
+        substitute: Callable[[Script], Value],
+    ) -> None:
         self._state = state
-        self._home = home
+        self._home, self._scratch = places
         self._substitute = substitute
 
     def fields(self, words: Sequence[Word]) -> list[Field]:
@@ -139,8 +163,9 @@ class Expander:
         return Value(done.text, done.kind)
 
     def _fields(self, word: Word) -> list[Field]:
-        if len(word) == 1:
-            (part,) = word
+        parts = [part for part in word if not (isinstance(part, Literal) and not part.text)]
+        if len(parts) == 1:
+            (part,) = parts
             if isinstance(part, Parameter) and part.name == "@" and part.quoted and not part.change:
                 if self._state.arguments is not None:
                     return list(self._state.arguments)
@@ -155,6 +180,12 @@ class Expander:
 
     def _braces(self, text: str) -> list[Field]:
         most = 30
+        counted = _RANGE.fullmatch(text)
+        if counted is not None and abs(int(counted[3]) - int(counted[2])) < most:
+            first, last = int(counted[2]), int(counted[3])
+            step = 1 if last >= first else -1
+            numbers = range(first, last + step, step)
+            return [Field(f"{counted[1]}{number}{counted[4]}") for number in numbers]
         if ".." in text:
             raise NotUnderstoodError("it has braces that are not plain")
         found = [one.text for one in alternatives(LooseWord(text))]
@@ -204,9 +235,11 @@ class Expander:
         if part.change == "#" or part.name in _NUMBERS:
             return NUMBER
         value = self._variable(part.name)
-        if part.change == "-" and part.name in self._state.variables and value.text:
+        if not part.change:
             return value
-        return UNKNOWN if part.change else value
+        if value.kind is Kind.KNOWN:
+            return changed(value.text, part)
+        return value if part.change == "-" and value.kind < Kind.TEXT else UNKNOWN
 
     def _variable(self, name: str) -> Value:
         if name in self._state.variables:
@@ -215,6 +248,8 @@ class Expander:
             return self._argument(int(name))
         if name == "HOME":
             return Value(self._home, Kind.KNOWN)
+        if name == "TMPDIR":
+            return Value(self._scratch, Kind.KNOWN)
         if name == "PWD" and len(self._state.folders) == 1:
             return Value(next(iter(self._state.folders)), Kind.KNOWN)
         return UNKNOWN
@@ -264,4 +299,5 @@ def join(*states: State | None) -> State | None:
                 raise NotUnderstoodError("it defines a function in two ways")
     arguments = first.arguments if all(s.arguments == first.arguments for s in found) else None
     folders = frozenset(folder for state in found for folder in state.folders)
-    return State(folders, variables, functions, arguments, first.stdin)
+    pushed = first.pushed if all(s.pushed == first.pushed for s in found) else ()
+    return State(folders, variables, functions, arguments, first.stdin, pushed)

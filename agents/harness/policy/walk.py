@@ -233,6 +233,12 @@ class Walker(Words):
             inner = replace(inner, variables={**inner.variables, name: value})
         # The words are expanded before the assignments in front of them hold.
         fields = self.expand(node.words, state if node.words else inner)
+        if [one.text for one in fields] == ["exec"] and node.redirects:
+            # From here on all output goes there, whatever it will be.
+            self._redirects(node.redirects, state, UNKNOWN)
+            if any(one.operator.startswith("<") for one in node.redirects):
+                raise Refused("A9", "Reads its input from somewhere else from here on")
+            return End(state, state)
         stdin = self._redirects(node.redirects, state, None)
         here = replace(state, stdin=stdin if stdin is not None else state.stdin)
         is_printed = not any(_is_of_output(one) for one in node.redirects)

@@ -32,6 +32,7 @@ class Words(ABC):
     def __init__(self, context: Context) -> None:
         self.context = context
         self.written: dict[str, Value] = {}  # real paths that the text writes, with the content
+        self._places = (str(context.home), str(context.scratch))
         self.has_moved = False  # whether the text changes files that it does not name
 
     @abstractmethod
@@ -83,17 +84,17 @@ class Words(ABC):
 
     def expand(self, words: Sequence[Word], state: State) -> list[Field]:
         """The words as a program gets them."""
-        expander = Expander(state, str(self.context.home), lambda s: self._substituted(s, state))
+        expander = Expander(state, self._places, lambda s: self._substituted(s, state))
         return expander.fields(words)
 
     def value(self, word: Word, state: State) -> Value:
         """A word that is not split."""
-        expander = Expander(state, str(self.context.home), lambda s: self._substituted(s, state))
+        expander = Expander(state, self._places, lambda s: self._substituted(s, state))
         return expander.value(word)
 
     def _substituted(self, script: Script, state: State) -> Value:
         output = self.script(script, state).output
-        return replace(output, text=output.text.rstrip("\n"))
+        return replace(output, text=output.text.replace("\0", "").rstrip("\n"))
 
     def _redirects(
         self, redirects: Sequence[Redirect], state: State, output: Value | None
@@ -137,5 +138,5 @@ class Words(ABC):
             found.append(self._substituted(script, state))
             return found[-1]
 
-        Expander(state, "", note).fields([word])
+        Expander(state, self._places, note).fields([word])
         return found[0] if found else UNKNOWN

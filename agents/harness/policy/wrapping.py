@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from agents.harness.policy.outputs import found_by
 from agents.harness.policy.programs_paths import Refused, check_read
-from agents.harness.policy.values import LISTED, UNKNOWN, Field, Kind, Value
+from agents.harness.policy.values import UNKNOWN, Field, Kind, Value
 from agents.harness.policy.walk import Run, Walker
 
 
@@ -149,8 +149,10 @@ def _xargs(walker: Walker, run: Run) -> list[Run]:
 def _from_input(stdin: Value, *, has_delimiter: set[str]) -> list[Field]:
     if stdin.kind is Kind.KNOWN and not has_delimiter and not set("'\"\\") & set(stdin.text):
         return [Field(word, quoted=True) for word in stdin.text.split()]
-    if stdin == LISTED:
-        return [Field(LISTED.text, Kind.LISTED)]
+    if stdin.kind in (Kind.LISTED, Kind.FOUND, Kind.NAMED):
+        return [Field(stdin.text, stdin.kind)]
+    if stdin.kind is Kind.KNOWN and has_delimiter and "\0" in stdin.text:
+        return [Field(word, quoted=True) for word in stdin.text.split("\0") if word]
     return [Field("", Kind.TEXT)]
 
 
