@@ -94,7 +94,7 @@ def _cd(walker: Walker, run: Run) -> End:
         and not any(files.is_below(folder, written) for written in walker.written)
         for folder in folders
     )
-    return End(after, after if is_sure else run.state)
+    return End(after, replace(run.state, is_unlikely=True) if is_sure else run.state)
 
 
 def _export(walker: Walker, run: Run) -> End:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from agents.harness.policy.context import Context
 from agents.harness.policy.programs import allowing_rule
-from agents.harness.policy.programs_paths import Refused, check_change, check_folder, check_read
+from agents.harness.policy.programs_paths import Refused, check_folder
 from agents.harness.policy.python_code import check_python
 from agents.harness.policy.python_modules import check_given, check_module
 from agents.harness.policy.ruby_php_code import (
@@ -163,7 +163,9 @@ def _check_loopback(arguments: list[str]) -> None:
 def _node(walker: Walker, context: Context, texts: list[str], run: Run) -> str:
     rest = list(texts)
     while rest and re.fullmatch(
-        r"--no-warnings|--trace-warnings|--experimental-(?:vm-modules|json-modules|strip-types|test-coverage)|--input-type=(?:module|commonjs)|--trace-\w+|--enable-source-maps|--max-old-space-size=\d+|--check|-c",
+        r"--no-warnings|--trace-warnings"
+        r"|--experimental-(?:vm-modules|json-modules|strip-types|test-coverage)|--input-type=(?:module|commonjs)"
+        r"|--trace-\w+|--enable-source-maps|--max-old-space-size=\d+|--check|-c",
         rest[0],
     ):
         rest.pop(0)

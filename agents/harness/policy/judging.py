@@ -30,12 +30,15 @@ _SHELLS = frozenset({"sh", "bash", "dash"})
 # Programs to which any text may be given, because they only print or compare it.
 _TEXT_IS_HARMLESS = frozenset({"echo", "basename", "dirname", "printf", "test", "["})
 _READ_LISTED = frozenset(
-    "cat head tail wc nl ls stat md5sum sha1sum sha256sum sha512sum cksum basename dirname grep egrep fgrep echo"
-    " printf test [ du cmp diff file ruff black mypy flake8 isort pylint pytest python python3 node eslint prettier"
-    " npx shellcheck git sed rm touch realpath readlink awk gawk jq yq cut sort uniq tac rev fold fmt expand strings"
-    " xxd od hexdump tr comm paste column base64 rg zcat javac gcc g++ clang go gofmt rustfmt bash tsc perl ruby php"
-    " chmod dos2unix clang-format".split()
-)
+    ["cat", "head", "tail", "wc", "nl", "ls", "stat", "md5sum", "sha1sum", "sha256sum", "sha512sum",
+     "cksum", "basename", "dirname", "grep", "egrep", "fgrep", "echo", "printf", "test", "[", "du",
+     "cmp", "diff", "file", "ruff", "black", "mypy", "flake8", "isort", "pylint", "pytest", "python",
+     "python3", "node", "eslint", "prettier", "npx", "shellcheck", "git", "sed", "rm", "touch",
+     "realpath", "readlink", "awk", "gawk", "jq", "yq", "cut", "sort", "uniq", "tac", "rev", "fold",
+     "fmt", "expand", "strings", "xxd", "od", "hexdump", "tr", "comm", "paste", "column", "base64", "rg",
+     "zcat", "javac", "gcc", "g++", "clang", "go", "gofmt", "rustfmt", "bash", "tsc", "perl", "ruby",
+     "php", "chmod", "dos2unix", "clang-format"]
+)  # fmt: skip
 _ONLY_COUNTS = frozenset({"ls", "stat", "du", "basename", "dirname", "realpath", "readlink", "wc"})
 _GIT_LISTED = frozenset({"add", "diff", "log", "blame", "show"})
 _KEEPS_CONTENT = frozenset({"chmod", "mkdir", "touch"})
@@ -45,9 +48,11 @@ _GIT_MOVES = frozenset(
     ["checkout", "switch", "restore", "merge", "stash", "cherry-pick", "revert", "apply", "mv"]
 )
 _ONLY_CODE = re.compile(
-    r"\./(?!node_modules/|venv/)[A-Za-z]\w*/(?:[\w-]+/)*[\w-]*listed[\w.]*|\./[\w*?.-]*\.(?:py|js|ts|tsx|jsx|css|html|md|rst|txt|go|rs|java|c|h|cpp|rb|php)"
+    r"\./(?!node_modules/|venv/)[A-Za-z]\w*/(?:[\w-]+/)*[\w-]*listed[\w.]*"
+    r"|\./[\w*?.-]*\.(?:py|js|ts|tsx|jsx|css|html|md|rst|txt|go|rs|java|c|h|cpp|rb|php)"
 )
 _SET_OPTION = re.compile(r"pipefail|errexit|nounset|xtrace|verbose|noglob|noclobber")
+_GIT_TEXTS = re.compile(r"--(?:author|committer|grep|since|until|after|before|date|message)=")
 _TEXT_OPTIONS = frozenset({"-m", "--message"})
 
 
@@ -63,7 +68,7 @@ def judge(walker: Walker, run: Run) -> End:
         return walker.call(run.state.functions[head.text], run)
     if head.text in BUILTINS:
         end = BUILTINS[head.text](walker, run)
-        walker.rules.append("L1")
+        walker.rules.append("L7" if head.text == "kill" else "L1")
         return end
     return _external(walker, run, 0)
 
@@ -142,7 +147,7 @@ def _program(context: Context, text: str, state: State) -> str:
 
 def _allow(walker: Walker, name: str, run: Run) -> None:
     """Raise Refused, or note the rule that allows a program with these words."""
-    fields = [Field(name), *run.fields[1:]]
+    fields = [Field(name), *run.fields[1:], *_read_from(name, run)]
     _check_words(name, fields)
     _check_unknown(name, fields)
     for folder in run.state.folders:
@@ -152,6 +157,18 @@ def _allow(walker: Walker, name: str, run: Run) -> None:
         walker.rules.append(rule)
         if name not in _KEEPS_CONTENT:
             _note_written(walker, here, fields, run.state.stdin)
+
+
+def _read_from(name: str, run: Run) -> list[Field]:
+    """`patch < FILE` and `git apply < FILE` do what `patch -i FILE` and `git apply FILE` do."""
+    path = run.state.stdin.path if run.state.stdin is not None else ""
+    texts = [one.text for one in run.fields[1:]]
+    if not path or any(text in ("-i", "--input") for text in texts):
+        return []
+    if name == "patch":
+        return [Field("-i"), Field(path)]
+    plain = [text for text in texts if not text.startswith("-")]
+    return [Field(path)] if name == "git" and plain == ["apply"] and "-" not in texts else []
 
 
 def _note_written(
@@ -227,6 +244,8 @@ _RULES = {
 
 
 def _is_harmless_text(name: str, fields: Sequence[Field], at: int) -> bool:
+    if name == "git" and fields[at].quoted and _GIT_TEXTS.match(fields[at].text):
+        return True
     if name == "git" and fields[1].text in ("commit", "tag", "stash"):
         return fields[at].quoted and fields[at - 1].text in _TEXT_OPTIONS
     if name in ("test", "["):

@@ -35,8 +35,8 @@ def printed(context: Context, fields: Sequence[Field], state: State) -> Value:
     rest = list(fields[1:])
     if name in ("echo", "printf"):
         return _echoed(rest) if name == "echo" else _formatted(rest)
-    if name == "cat" and not rest and state.stdin is not None:
-        return state.stdin
+    if name == "cat" and not rest:
+        return state.stdin or UNKNOWN
     if name in _FILTERS and state.stdin is not None and state.stdin.kind is Kind.LISTED:
         return _filtered(name, rest, state)
     if name == "ls":
@@ -44,19 +44,25 @@ def printed(context: Context, fields: Sequence[Field], state: State) -> Value:
     texts = [one.text for one in rest if one.is_constant]
     if len(texts) < len(rest):
         return UNKNOWN
-    if name in ("nproc", "date") and all(text in ("+%s", "+%Y%m%d", "+%F") for text in texts):
-        return NUMBER if name == "nproc" or texts else UNKNOWN
+    return (
+        _numbers(context, name, texts)
+        or _places(context, name, texts, state)
+        or _listed(name, texts, fields)
+    )
+
+
+def _numbers(context: Context, name: str, texts: list[str]) -> Value | None:
+    """What is made of digits, or of a known text with digits in it."""
+    words = " ".join(texts)
+    if name == "nproc" or (name == "date" and words in ("+%s", "+%Y%m%d", "+%F")):
+        return NUMBER
+    if name == "wc" and re.fullmatch(r"-[lwcm]", words):  # with a file it prints the name, too
+        return NUMBER
     if name == "mktemp":
-        return Value(f"{context.scratch}/tmp.0000000000\n", Kind.NAMED)
-    if name == "wc":
-        return (
-            NUMBER
-            if re.fullmatch(r"-[lwcm]", texts[0] if texts else "") and not texts[1:]
-            else UNKNOWN
-        )
-    if name == "git" and _COMMITS.fullmatch(" ".join(texts)):
+        return Value(f"{context.scratch}/made.0000000000\n", Kind.NAMED)
+    if name == "git" and _COMMITS.fullmatch(words):
         return Value("0000000", Kind.NAMED)
-    return _places(context, name, texts, state) or _listed(name, texts, fields)
+    return None
 
 
 def _names(context: Context, rest: list[Field], state: State) -> Value:
@@ -147,11 +153,6 @@ def _listed(name: str, texts: list[str], fields: Sequence[Field]) -> Value:
         return UNKNOWN
     if name == "git" and plain and harmless:
         return _by_git(plain, texts)
-    if name == "rg" and harmless and "--files" in texts:
-        is_known = all(
-            re.fullmatch(r"--files|-g|-t|--glob|--type", t) for t in texts if t[:1] == "-"
-        )
-        return LISTED if is_known else UNKNOWN
     if name in ("grep", "rg") and harmless:
         return _by_search(name, texts, plain)
     if (
@@ -182,7 +183,10 @@ def _by_git(plain: list[str], texts: list[str]) -> Value:
 
 
 def _by_search(name: str, texts: list[str], plain: list[str]) -> Value:
-    """`grep -rl TEXT FOLDER`: files below folders that are named."""
+    """`grep -rl TEXT FOLDER`: files below folders that are named; `rg --files`."""
+    if name == "rg" and "--files" in texts:
+        known = (re.fullmatch(r"--files|-g|-t|--glob|--type", t) for t in texts if t[:1] == "-")
+        return LISTED if all(known) else UNKNOWN
     options = "".join(text for text in texts if text.startswith("-"))
     folders = [text.removeprefix("./").rstrip("/.") for text in plain[1:]]
     is_list = re.search(r"(?:^|-)\w*l|--files-with-matches", options) is not None

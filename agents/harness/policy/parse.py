@@ -15,9 +15,11 @@ from agents.harness.policy.syntax import (
     If,
     Loop,
     Node,
+    Number,
     Part,
     Pipeline,
     Script,
+    Simple,
     Word,
 )
 
@@ -26,6 +28,12 @@ _WORD_IN_MIDDLE = re.compile(r"\S\\\n\S")
 _COMMENT_GOES_ON = re.compile(r"(?:^|[ \t;&|()])#[^\n]*\\(?:\n|$)", re.MULTILINE)
 _CLOSING = frozenset({"then", "elif", "else", "fi", "do", "done", "esac", "}"})
 _MOST_NESTED = 40
+_CALCULATION = re.compile(r"\(\(([\w \t+*/%<>=!&|?:$-]*)\)\)")
+_CHANGE = re.compile(r"\s*([A-Za-z_]\w*)\s*(\+\+|--|[-+*]?=(?!=))(.*)")
+# `for ((i=0; i<10; i++))` with plain numbers, or names of numbers.
+_COUNTED = re.compile(
+    r"\(\(\s*([A-Za-z_]\w*)\s*=\s*(\w+)\s*;\s*\1\s*(?:[<>]=?|!=)\s*\$?(\w+)\s*;\s*\1(?:\+\+|--|[-+]=\d+)\s*\)\)"
+)
 
 
 def parse(text: str) -> tuple[Script, frozenset[int]]:
@@ -147,7 +155,9 @@ class _Parser(SimpleReader):
             self._level -= 1
 
     def _compound(self, word: str) -> Node | None:
-        if word in ("((", "select", "coproc", "time", *_CLOSING):
+        if word == "((":
+            return self._calculation()
+        if word in ("select", "coproc", "time", *_CLOSING):
             raise NotUnderstoodError(f"it has something that is not known here ({word})")
         if word == "function":
             self._take("function")
@@ -157,6 +167,24 @@ class _Parser(SimpleReader):
         if word in _COMPOUND:
             return Compound(_COMPOUND[word](self), self._redirects())
         return None
+
+    def _calculation(self) -> Node:
+        """`((...))`: a comparison, or one change of a variable, as in `x=$((...))`."""
+        match = _CALCULATION.match(self.text, self.at)
+        if match is None:
+            raise NotUnderstoodError("it has a calculation that is not plain")
+        self.at = match.end()
+        change = _CHANGE.fullmatch(match[1])
+        rest = match[1] if change is None else (change[3] or "")
+        if re.search(r"(?<![<>=!])=(?!=)|\+\+|--", rest):
+            raise NotUnderstoodError("it has arithmetic that changes a variable")
+        names = re.findall(
+            r"[A-Za-z_]\w*", match[1] if change is None or change[2] != "=" else rest
+        )
+        number: Word = (Number(tuple(names)),)
+        if change is not None:
+            return Simple([(change[1], number)])
+        return Compound(Group(Script(), words=(number,)), self._redirects())
 
     def _subshell(self) -> Group:
         script, self.at = self._nested(self.at + 1, ")")
@@ -198,6 +226,12 @@ class _Parser(SimpleReader):
     def for_(self) -> Loop:
         """`for name in words` up to `done`."""
         self._take("for")
+        counted = _COUNTED.match(self.text, self.at)
+        if counted is not None:
+            self.at = counted.end()
+            self.at += self._operator() == ";"
+            names = tuple(filter(str.isidentifier, (counted[2], counted[3])))
+            return Loop(None, self._block("do", "done"), counted[1], [(Number(names),)])
         name = self._bare_name()
         words: list[Word] | None = None
         self._blanks(lines=True)

@@ -19,7 +19,7 @@ ReadScript = Callable[[int, str], tuple[Script, int]]
 _NAME = re.compile(r"[A-Za-z_]\w*|[0-9@*#?$!]")
 _BRACED = re.compile(r"\{(#?)([A-Za-z_]\w*|[0-9@*#?])([^{}'\"\\`$()\n]*)\}")
 _STATUS = re.compile(r"\$\{PIPESTATUS\[\d\]\}")
-_ARITHMETIC = re.compile(r"\$\(\(([\w \t+*/%<>=!&|?:()-]*)\)\)")
+_CALCULATED = re.compile(r"[\w \t+*/%<>=!&|?:(-]|\)(?!\))|\)(?=\)\))|\$(?=[A-Za-z_])")
 _END = frozenset(" \t\n;&|<>()")
 _ANSI = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|([0-7]{1,3})|(.))", re.DOTALL)
 _ANSI_LETTERS = {"n": "\n", "t": "\t", "\\": "\\", "'": "'", '"': '"'}
@@ -136,11 +136,26 @@ class WordReader:
         return Substitution(script, quoted)
 
     def _arithmetic(self) -> Part:
-        match = _ARITHMETIC.match(self.text, self.at)
-        if match is None or match[1].count("(") != match[1].count(")"):
-            raise NotUnderstoodError("it has arithmetic that is not plain")
-        self.at = match.end()
-        return Number(tuple(re.findall(r"[A-Za-z_]\w*", match[1])))
+        self.at += len("$((")
+        plain = ""
+        scripts: list[Script] = []
+        while not (self.text.startswith("))", self.at) and plain.count("(") == plain.count(")")):
+            match = _CALCULATED.match(self.text, self.at)
+            if match is not None:
+                plain += match[0]
+                self.at = match.end()
+            elif (
+                self.text.startswith("$(", self.at) and self.text[self.at + 2 : self.at + 3] != "("
+            ):
+                script, self.at = self._script(self.at + 2, ")")
+                scripts.append(script)
+                plain += "1"
+            else:
+                raise NotUnderstoodError("it has arithmetic that is not plain")
+        self.at += len("))")
+        if re.search(r"(?<![<>=!])=(?!=)|\+\+|--", plain):
+            raise NotUnderstoodError("it has arithmetic that changes a variable")
+        return Number(tuple(re.findall(r"[A-Za-z_]\w*", plain)), tuple(scripts))
 
     def _braced(self, *, quoted: bool) -> Part:
         status = _STATUS.match(self.text, self.at)

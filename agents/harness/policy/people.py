@@ -118,6 +118,10 @@ def _of_the_sandbox(seen: Seen) -> list[Finding]:
             objection = None if seen.is_check else second_level.objection(seen.argv)
             return [objection] if objection else []
         case _:
+            if profiles.has_command(
+                Profile.READ_ONLY, seen.rules, seen.argv, is_check=seen.is_check
+            ):
+                return []
             return [Finding("sandbox", "There is no sandbox on this machine")]
 
 

@@ -81,18 +81,17 @@ def allowing_rule(context: Context, arguments: Sequence[Argument]) -> str:
 def _check_reader(context: Context, name: str, arguments: list[str]) -> None:
     reader = READERS[name]
     plain, options = split(_without_values(arguments, reader.value_letters))
-    if name == "getent" and not _LISTS_OF_USERS.issuperset(plain[:1]):
-        raise Refused("A1", "Looks up a name, which may ask another machine (getent)")
     for option in options:
         if is_dangerous(option, reader.dangerous_letters, reader.dangerous_words):
             raise Refused("A9", f"`{name} {option}` may write files or start programs")
-    if name == "date":
-        _check_date(plain, options)
+    if name in _MORE_CHECKS:
+        _MORE_CHECKS[name](plain, options)
     if reader.most_arguments is not None and len(plain) > reader.most_arguments:
         raise Refused("A9", f"`{name}` with so many arguments may write a file")
-    texts = reader.text_arguments
-    if any(is_dangerous(option, reader.text_letters, reader.text_words) for option in options):
-        texts = 0
+    has_text = any(
+        is_dangerous(option, reader.text_letters, reader.text_words) for option in options
+    )
+    texts = 0 if has_text else reader.text_arguments
     for argument in [*plain[texts:], *values(options)]:
         check_read(context, argument, metadata_only=reader.metadata_only)
     if name.endswith("grep") and is_dangerous("".join(options), "rR", ("--recursive",)):
@@ -130,6 +129,14 @@ def _check_date(plain: list[str], options: list[str]) -> None:
     is_shown = any(option.startswith(("-d", "--date", "-r", "--ref")) for option in options)
     if plain and not plain[0].startswith("+") and not is_shown:
         raise Refused("A6", "`date` with a time sets the clock")
+
+
+def _check_getent(plain: list[str], _options: list[str]) -> None:
+    if not _LISTS_OF_USERS.issuperset(plain[:1]):
+        raise Refused("A1", "Looks up a name, which may ask another machine (getent)")
+
+
+_MORE_CHECKS = {"date": _check_date, "getent": _check_getent}
 
 
 def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:

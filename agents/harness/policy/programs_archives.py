@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from agents.harness.policy import files
 from agents.harness.policy.context import Context
-from agents.harness.policy.programs_change import split_options
+from agents.harness.policy.programs_change import check_packed, split_options
 from agents.harness.policy.programs_paths import Refused, check_change, check_read
 
 
@@ -39,9 +39,7 @@ def _pack(context: Context, archive: str, folder: str, plain: list[str]) -> str:
         check_change(context, archive)
     for path in plain:
         place = files.real(context, path, cwd=files.real(context, folder) if folder else None)
-        check_read(context, place)
-        if place == str(context.workspace):
-            raise Refused("A12", "Packs everything, also what holds secrets")
+        check_packed(context, place)
     return "L2"
 
 

@@ -35,7 +35,8 @@ _TOOLS: dict[str, Tool] = {
     ),
     "dotnet": Tool(
         r"--no-build|--no-restore|-c|--configuration|--filter|--nologo|-v|--verbosity|--verify-no-changes"
-        r"|--logger|--framework|-f|--project|--|--collect|--results-directory|-p:\w+=[\w.]+|--help",
+        r"|--logger|--framework|-f|--project|--"
+        r"|--collect|--results-directory|-p:\w+=[\w.]+|--help",
         frozenset(["test", "build", "run", "format", "clean"]), needs_verb=True,
     ),
     "cmake": Tool(
@@ -58,14 +59,17 @@ _TOOLS: dict[str, Tool] = {
                        needs_verb=True),
     "just": Tool(r"-l|--list|-n|--dry-run|--summary", free_verbs=True),
     "webpack": Tool(r"--mode(?:=\w+)?|--progress|--no-color", free_verbs=True),
-    "vite": Tool(r"--outDir(?:=\S+)?|--base(?:=/\S*)?|--emptyOutDir|--mode|--host(?:=(?:localhost|127\.0\.0\.1))?|--port|--strictPort",
+    "vite": Tool(r"--outDir(?:=\S+)?|--base(?:=/\S*)?|--emptyOutDir|--mode|--port|--strictPort"
+                 r"|--host(?:=(?:localhost|127\.0\.0\.1))?",
                  frozenset(["build", "preview", "dev", "optimize"])),
     "playwright": Tool(r"--project(?:=[\w -]+)?|--grep(?:=.*)?|-g|--reporter(?:=\w+)?|--headed|--workers(?:=\d+)?"
                        r"|--list|--retries(?:=\d+)?", frozenset(["test", "show-report"]), needs_verb=True),
     "javac": Tool(r"-d|-cp|-classpath|-Xlint\S*|-g|-encoding|--release|-source|-target|-nowarn", free_verbs=True),
-    "rustc": Tool(r"-o|-O|-g|--test|--out-dir|--cfg|-[Cl]?opt-level=\w|--edition(?:=\d+)?|--crate-type(?:=\w+)?|--emit(?:=\w+)?|--version|-V",
+    "rustc": Tool(r"--verbose|-v|-o|-O|-g|--test|--out-dir|--cfg|-[Cl]?opt-level=\w"
+                  r"|--edition(?:=\d+)?|--crate-type(?:=\w+)?|--emit(?:=\w+)?|--version|-V",
                   free_verbs=True),
 }  # fmt: skip
+_CONFIGURED = ("dotnet", "cmake", "ctest")  # with a configuration of the name Release
 _COMPILERS = ("gcc", "g++", "clang", "clang++", "cc", "c++")
 _COMPILER_OPTION = re.compile(
     r"-(?:[ocSEgwvx]|O\w*|W[a-z][\w+=-]*|[DUIL][\w./=\"\\-]*|l[\w+]+|std=[\w+]+|pedantic\S*|pthread|shared|static"
@@ -86,11 +90,7 @@ def _tool(name: str, tool: Tool) -> _Check:
                 and argument != "--version"
             ):
                 raise Refused("A8", f"`{name} {argument}` may run other programs or code")
-            is_setting = argument.casefold() in ("release", "debug") and name in (
-                "dotnet",
-                "cmake",
-                "ctest",
-            )
+            is_setting = argument in ("Release", "Debug") and name in _CONFIGURED
             if not argument.startswith("-") and _PUBLISHING.search(argument) and not is_setting:
                 raise Refused("A11", f"`{name} {argument}` may publish or install something")
         if tool.verbs and (words or tool.needs_verb):

@@ -129,7 +129,8 @@ def _is_ordinary(mode: str) -> bool:
 
 def _copy(name: str, flags: str, values: str = "", *, moves: bool = False) -> _Check:
     long = ("--recursive", "--force", "--verbose", "--parents", "--no-clobber", "--preserve", "--update",
-            "--backup", "--backup=", "--suffix=", "--archive", "--target-directory=", "--mode=", "--directory", "--symbolic", "--relative")  # fmt: skip
+            "--backup", "--backup=", "--suffix=", "--archive", "--target-directory=", "--mode=", "--directory",
+            "--symbolic", "--relative")  # fmt: skip
 
     def check(context: Context, arguments: list[str]) -> str:
         plain, options = split_options(name, arguments, flags, values, long)

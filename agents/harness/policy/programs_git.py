@@ -73,12 +73,16 @@ def check(context: Context, arguments: list[str]) -> str:
         _check_options(name, options)
     else:
         raise Refused("A7", f"`git {name}` may change the history, the files or the settings")
+    _check_paths(context, options)
+    return "L4"
+
+
+def _check_paths(context: Context, options: list[str]) -> None:
     for before, option in itertools.pairwise(["", *options]):
         if before != "-L":
             _check_path(context, option)
         elif ":" in option:  # a range, and a file behind the last colon
             check_read(context, option.rpartition(":")[2])
-    return "L4"
 
 
 def _after_global_options(context: Context, arguments: list[str]) -> tuple[list[str], Context]:
@@ -177,9 +181,8 @@ _LISTINGS: dict[str, Callable[[list[str]], bool]] = {
         _reads(r"-v|--verbose")(options) or _reads(r"--push|--all", most=1, verbs=("get-url",))(options)
     ),
     "reflog": lambda options: (
-        _reads(_DIFFS)(options) or _reads(_DIFFS, most=1, verbs=("show", "exists", "HEAD"))(options)
+        _reads(_DIFFS)(options) or _reads(_DIFFS, most=1, verbs=("show", "exists", "HEAD", "-n"))(options)
     ),
-    "config": lambda options: _reads_setting(options),
     "version": _reads(r"--build-options"),
     "help": _reads(r"-a|-g|--all|--guides", needs=r"-a|-g|--all|--guides"),
     "submodule": _reads(r"--recursive|--cached", most=_MANY, verbs=("status", "summary")),
@@ -200,4 +203,7 @@ def _reads_setting(options: list[str]) -> bool:
     plain = [option for option in options if not re.fullmatch(shows, option)]
     is_key = len(plain) == 1 and re.fullmatch(r"[A-Za-z][\w-]*(?:\.[\w/.*:@-]+)+", plain[0])
     is_list = not plain and any(option in ("--list", "-l", "list") for option in options)
-    return is_list or is_key is not None and bool(is_key)
+    return is_list or (is_key is not None and bool(is_key))
+
+
+_LISTINGS["config"] = _reads_setting

@@ -11,7 +11,8 @@ _CURL_FLAGS = frozenset("sSfLIikvgN#")
 _CURL_VALUES = frozenset("XHdowAmub")
 _CURL_LONG = frozenset(
     ["--silent", "--show-error", "--fail", "--location", "--head", "--include", "--insecure",
-     "--verbose", "--retry-connrefused", "--retry-all-errors", "--http1.1", "--fail-with-body", "--compressed", "--no-progress-meter", "--get"]
+     "--verbose", "--retry-connrefused", "--retry-all-errors", "--http1.1",
+     "--fail-with-body", "--compressed", "--no-progress-meter", "--get"]
 )  # fmt: skip
 _CURL_LONG_VALUES = frozenset(
     ["--request", "--header", "--data", "--output", "--write-out", "--user-agent", "--max-time",
@@ -24,6 +25,10 @@ _LOCAL_URL = re.compile(
 _READS_DATABASE = re.compile(
     r"(?is)\s*(?:select|explain|with)\b(?!.*\b(?:insert|update|delete|drop|alter|create|attach|replace"
     r"|load_extension|writefile|edit|readfile|pragma)\b).*"
+)
+_OPEN_FILES = re.compile(
+    r"-[tinppl]+|-[np]*i(?:tcp|udp|[46])*(?:@localhost|@127\.0\.0\.1)?(?::\d+)?|\d+|(?:tcp|udp)?:\d+|-stcp:listen",
+    re.IGNORECASE,
 )
 _DATABASE_FACT = re.compile(
     r"\.(?:tables|schema|indexes|databases|fullschema)(?: [\w%]+)?|pragma table_info\(\w+\);?"
@@ -128,14 +133,7 @@ def check_sqlite(context: Context, arguments: list[str]) -> str:
 
 def check_lsof(_context: Context, arguments: list[str]) -> str:
     """`L1`: open files and ports of the processes here."""
-    if not all(
-        re.fullmatch(
-            r"-[tinPpl]+|-[nP]*i(?:tcp|udp|[46])*(?:@localhost|@127\.0\.0\.1)?(?::\d+)?|\d+|(?i:tcp|udp)?:\d+|-s(?i:tcp:listen)",
-            a,
-            re.IGNORECASE,
-        )
-        for a in arguments
-    ):
+    if not all(_OPEN_FILES.fullmatch(a) for a in arguments):
         raise Refused("A9", "`lsof` like this is not known")
     return "L1"
 

@@ -28,20 +28,23 @@ _GREP = Reader(
 )
 
 _PLAIN = (
-    "cat head tail nl cut tr paste column fold cmp comm od strings md5sum sha1sum sha224sum sha256sum"
-    " sha384sum sha512sum cksum b2sum sum expand unexpand tac rev base64 base32 zcat bzcat"
-    " readelf size join fmt pr tsort hexdump zipinfo look diffstat  hexyl"
-)
-_METADATA = "ls stat realpath readlink basename dirname test [ du exa eza lsd"
-_NO_FILES = (  # they print facts of the machine, or what they are given
-    "pwd true false echo printf seq expr sleep which type id whoami uname nproc free uptime ps pgrep yes"
-    " groups arch lscpu dirs factor numfmt df cal ncal tput locale getconf lsblk tty logname users"
-    " who w lsmod findmnt uuidgen pidof vmstat iostat lsns jot"
-)
+    ["cat", "head", "tail", "nl", "cut", "tr", "paste", "column", "fold", "cmp", "comm", "od", "strings",
+     "md5sum", "sha1sum", "sha224sum", "sha256sum", "sha384sum", "sha512sum", "cksum", "b2sum", "sum",
+     "expand", "unexpand", "tac", "rev", "base64", "base32", "zcat", "bzcat", "readelf", "size", "join",
+     "fmt", "pr", "tsort", "hexdump", "zipinfo", "look", "diffstat", "hexyl"]
+)  # fmt: skip
+_METADATA = ["ls", "stat", "realpath", "readlink", "basename", "dirname", "test", "[", "du", "exa",
+             "eza", "lsd"]  # fmt: skip
+_NO_FILES = (
+    ["pwd", "true", "false", "echo", "printf", "seq", "expr", "sleep", "which", "type", "id", "whoami",
+     "uname", "nproc", "free", "uptime", "ps", "pgrep", "yes", "groups", "arch", "lscpu", "dirs",
+     "factor", "numfmt", "df", "cal", "ncal", "tput", "locale", "getconf", "lsblk", "tty", "logname",
+     "users", "who", "w", "lsmod", "findmnt", "uuidgen", "pidof", "vmstat", "iostat", "lsns", "jot"]
+)  # fmt: skip
 READERS: dict[str, Reader] = {
-    **dict.fromkeys(_PLAIN.split(), Reader()),
-    **dict.fromkeys(_METADATA.split(), Reader(metadata_only=True, dangerous_words=_ANY_FILE_LIST)),
-    **dict.fromkeys(_NO_FILES.split(), Reader(text_arguments=1_000)),
+    **dict.fromkeys(_PLAIN, Reader()),
+    **dict.fromkeys(_METADATA, Reader(metadata_only=True, dangerous_words=_ANY_FILE_LIST)),
+    **dict.fromkeys(_NO_FILES, Reader(text_arguments=1_000)),
     "wc": Reader(dangerous_words=_ANY_FILE_LIST),
     **dict.fromkeys(("nm", "objdump"), Reader(dangerous_words=("--plugin",))),
     **dict.fromkeys(("xzcat", "zstdcat"), Reader(dangerous_words=("--files", "--files0", "--filelist"))),
@@ -79,13 +82,19 @@ READERS: dict[str, Reader] = {
 }  # fmt: skip
 # `NAME --version` only says which one is installed.
 TELL_VERSION = frozenset(
-    "vim nvim emacs nano ruby php java javac perl lua luajit gcc g++ clang clang++ make cmake bazel npm pnpm yarn bun"
-    " deno rustc rustup cargo swift kotlinc scala ghc elixir erl psql mysql mariadb redis-server redis-cli valkey-server"
-    " nginx postgres pip pip3 uv uvx poetry hatch pdm pipenv tox nox docker podman kubectl helm terraform aws gcloud az"
-    " git gh hg svn ssh openssl curl wget tmux screen zsh bash sh dash fish sqlite3 ffmpeg convert magick pandoc latex"
-    " xelatex gradle mvn ant sbt dotnet go gofmt node nodejs python python3 ruff black mypy flake8 pylint isort pytest"
-    " coverage eslint prettier tsc jest vitest mocha rspec rake bundle gem composer phpunit mix rebar3 zig nim julia R"
-    " shellcheck shfmt hadolint yamllint jq yq rg fd fzf bat tree ninja meson ctest gdb lldb valgrind strace ldd patch"
-    " tar gzip zip unzip xz zstd rsync find grep sed awk gawk protoc buf pre-commit just task direnv act ansible"
-    .split()
+    ["vim", "nvim", "emacs", "nano", "ruby", "php", "java", "javac", "perl", "lua", "luajit", "gcc",
+     "g++", "clang", "clang++", "make", "cmake", "bazel", "npm", "pnpm", "yarn", "bun", "deno", "rustc",
+     "rustup", "cargo", "swift", "kotlinc", "scala", "ghc", "elixir", "erl", "psql", "mysql", "mariadb",
+     "redis-server", "redis-cli", "valkey-server", "nginx", "postgres", "pip", "pip3", "uv", "uvx",
+     "poetry", "hatch", "pdm", "pipenv", "tox", "nox", "docker", "podman", "kubectl", "helm",
+     "terraform", "aws", "gcloud", "az", "git", "gh", "hg", "svn", "ssh", "openssl", "curl", "wget",
+     "tmux", "screen", "zsh", "bash", "sh", "dash", "fish", "sqlite3", "ffmpeg", "convert", "magick",
+     "pandoc", "latex", "xelatex", "gradle", "mvn", "ant", "sbt", "dotnet", "go", "gofmt", "node",
+     "nodejs", "python", "python3", "ruff", "black", "mypy", "flake8", "pylint", "isort", "pytest",
+     "coverage", "eslint", "prettier", "tsc", "jest", "vitest", "mocha", "rspec", "rake", "bundle",
+     "gem", "composer", "phpunit", "mix", "rebar3", "zig", "nim", "julia", "R", "shellcheck", "shfmt",
+     "hadolint", "yamllint", "jq", "yq", "rg", "fd", "fzf", "bat", "tree", "ninja", "meson", "ctest",
+     "gdb", "lldb", "valgrind", "strace", "ldd", "patch", "tar", "gzip", "zip", "unzip", "xz", "zstd",
+     "rsync", "find", "grep", "sed", "awk", "gawk", "protoc", "buf", "pre-commit", "just", "task",
+     "direnv", "act", "ansible"]
 )  # fmt: skip

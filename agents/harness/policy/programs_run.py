@@ -32,8 +32,8 @@ _USUAL_SCRIPTS = re.compile(
     r"|prettier|eslint|jest|vitest|ci|validate|verify)(?:[:_.-]\w+)*"
 )
 _NPM_FLAGS = frozenset(
-    ["-s", "--silent", "--if-present", "-r", "--recursive", "--workspaces", "-ws", "--no-bail", "--parallel", "--stream",
-     "--no-color", "--color"]
+    ["-s", "--silent", "--if-present", "-r", "--recursive", "--workspaces", "-ws", "--no-bail",
+     "--parallel", "--stream", "--no-color", "--color"]
 )  # fmt: skip
 _NPM_VALUES = frozenset({"-w", "--workspace", "--filter", "-F", "--prefix", "-C", "--dir", "--cwd"})
 _NPM_FOLDERS = frozenset({"--prefix", "-C", "--dir", "--cwd"})
@@ -51,6 +51,9 @@ _MAKE_SWITCH = re.compile(
 )
 _LINKER_FLAGS = re.compile(r"(?:-[sw]|-X [\w./-]+=[\w.:+-]+)(?: (?:-[sw]|-X [\w./-]+=[\w.:+-]+))*")
 _COMPILER_FLAGS = re.compile(r"(?:all=)?-[NlmBS](?: -[NlmBS])*")
+_JAVA_OPTION = re.compile(
+    r"-(?:ea|esa|server|X(?:mx|ms|ss)\d+[kmgKMG]?|D[\w.]+=[\w.,/-]*|XX:[+-]\w+)"
+)
 _TOX_FLAGS = frozenset(
     ["-e", "run", "r", "-q", "-v", "-vv", "-s", "-l", "--list", "-p", "auto", "--parallel", "-r", "--recreate", "-x",
      "--session", "--sessions", "--no-install", "run-parallel", "--skip-missing-interpreters"]
@@ -208,6 +211,8 @@ def check_go(context: Context, arguments: list[str]) -> str:
         return "L3"
     if verb == "run" and any("@" in a or re.match(r"[\w-]+\.\w+/", a) for a in rest):
         raise Refused("A2", "runs a package from the internet (go run)")
+    if verb == "clean" and any(word.startswith("-") and word != "-testcache" for word in rest):
+        raise Refused("A3", "Deletes what is shared outside the workspace (go clean)")
     if verb not in ("test", "build", "vet", "fmt", "run", "list", "clean"):
         raise Refused("A2", "only `go test`, `build`, `run`, `vet`, `list` and `fmt` are known")
     return programs_test.tool("go")(context, _without_plain_flags(rest))
@@ -260,28 +265,29 @@ def check_java(context: Context, arguments: list[str]) -> str:
     """`L3` for a program that was built inside; `L1` for its version."""
     if arguments in (["-version"], ["--version"], ["-fullversion"]):
         return "L1"
-    rest = list(arguments)
-    named = False
-    while rest and not named:
-        word = rest.pop(0)
-        if word in ("-cp", "-classpath", "--class-path", "-jar") and rest:
-            for part in rest.pop(0).split(":"):
-                check_values(context, [part.rstrip("*")] if part.rstrip("*") else [])
-            named = word == "-jar"
-        elif not word.startswith("-"):
-            named = True
-            if word.endswith(".java"):
-                check_read(context, word)
-        elif not re.fullmatch(
-            r"-(?:ea|esa|server|X(?:mx|ms|ss)\d+[kmgKMG]?|D[\w.]+=[\w.,/-]*|XX:[+-]\w+)", word
-        ):
-            raise Refused("A8", f"`java {word}` may run other programs or code")
-    if not named:
-        raise Refused("A9", "`java` without a program is not known")
+    rest = _java_program(context, arguments)
     if any(_PUBLISHING.search(word) for word in rest):
         raise Refused("A11", "Runs a task that may publish or install something (java)")
     check_values(context, rest)
     return "L3"
+
+
+def _java_program(context: Context, arguments: list[str]) -> list[str]:
+    """What the program is given. Raises Refused for an option that is not known."""
+    rest = list(arguments)
+    while rest:
+        word = rest.pop(0)
+        if word in ("-cp", "-classpath", "--class-path", "-jar") and rest:
+            places = [part.rstrip("*") for part in rest.pop(0).split(":")]
+            check_values(context, [place for place in places if place])
+            if word == "-jar":
+                return rest
+        elif not word.startswith("-"):
+            check_read(context, word)
+            return rest
+        elif not _JAVA_OPTION.fullmatch(word):
+            raise Refused("A8", f"`java {word}` may run other programs or code")
+    raise Refused("A9", "`java` without a program is not known")
 
 
 def check_ar(context: Context, arguments: list[str]) -> str:

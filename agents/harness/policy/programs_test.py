@@ -8,7 +8,6 @@ protected files.
 import re
 from collections.abc import Callable, Sequence
 
-from agents.harness.policy import programs_build
 from agents.harness.policy.context import Context
 from agents.harness.policy.programs_paths import Refused, check_read, check_values
 
@@ -137,6 +136,15 @@ def _check_ruff(context: Context, arguments: list[str]) -> str:
 
 def _check_coverage(context: Context, arguments: list[str]) -> str:
     if arguments[:1] == ["run"]:
+        plain = ("--branch", "-a", "--append", "-p", "--parallel-mode")
+        arguments = [
+            "run",
+            *(
+                a
+                for at, a in enumerate(arguments[1:])
+                if a not in plain or "-m" in arguments[: at + 1]
+            ),
+        ]
         if arguments[1:2] != ["-m"] or arguments[2:3] not in (["pytest"], ["unittest"]):
             raise Refused("A8", "`coverage run` starts a program that is not known")
         return CHECKS[arguments[2]](context, arguments[3:])
@@ -180,16 +188,18 @@ def _check_bash(context: Context, arguments: list[str]) -> str:
 
 def _check_pip(_context: Context, arguments: list[str]) -> str:
     if arguments[:1] not in (["list"], ["show"], ["freeze"], ["check"], ["--version"]) or any(
-        a.startswith("-") for a in arguments[1:]
+        a.startswith("-")
+        and a not in ("-f", "--files", "-v", "--verbose", "--format=json", "--local", "--user")
+        for a in arguments[1:]
     ):
         raise Refused("A2", "May install or remove packages (pip)")
     return "L3"
 
 
 def _checked_files(context: Context, arguments: list[str]) -> str:
-    if any(argument.startswith("-") for argument in arguments):
+    if any(re.fullmatch(r"-(?!q|f|b|j\d+$).*", argument) for argument in arguments):
         raise Refused("A8", "this option is not known")
-    check_values(context, arguments)
+    check_values(context, [argument for argument in arguments if not argument.startswith("-")])
     return "L3"
 
 

@@ -2,6 +2,7 @@
 
 import re
 
+from agents.harness.policy import files
 from agents.harness.policy.context import Context
 from agents.harness.policy.programs_paths import Refused, check_change, check_read
 
@@ -12,6 +13,8 @@ _SED_OPTIONS = re.compile(
     r"-[nErszu]+|--(?:quiet|silent|regexp-extended|separate|null-data|unbuffered|posix)"
 )
 _SED_IN_PLACE = re.compile(r"-[nErszu]*i(?:\.?\w+)?|--in-place(?:=\.?\w+)?")
+# A plain name behind `>`, and nothing that would make another one of it.
+_AWK_WRITES = re.compile(r"\bprintf?\b[^;{}\"\n>]*>>?\s*\"([^\"\n]*)\"\s*(?=[;}\n]|$)")
 _AWK_NEVER = re.compile(r"system|getline|@|\bPROCINFO\b|\bENVIRON\b|/inet|\bfflush\b|\bclose\b")
 
 
@@ -134,36 +137,61 @@ class _Sed:
 
 
 def check_awk(context: Context, arguments: list[str]) -> str:
-    """`L5`: a text without pipes, files to write and programs to start."""
+    """`L5`: a text without pipes and programs to start, which writes only files that it names."""
+    texts, rest = _awk_words(context, arguments)
+    if not rest and not texts:
+        raise Refused("A9", "`awk` without its text")
+    texts = texts or [rest.pop(0)]
+    written = [path for text in texts for path in _check_awk_text(text)]
+    for path in written:
+        check_change(context, path)
+    for path in rest:
+        if not re.fullmatch(r"[A-Za-z_]\w*=[\w.,: -]*", path):
+            check_read(context, path)
+    return "L2" if written else "L5"
+
+
+def _awk_words(context: Context, arguments: list[str]) -> tuple[list[str], list[str]]:
+    """The texts from files, and what follows the options."""
     rest = list(arguments)
+    texts: list[str] = []
     while rest and rest[0].startswith("-") and rest[0] != "-":
         option = rest.pop(0)
         if option == "--":
             break
         if option in ("-F", "-v") and rest:
             rest.pop(0)
+        elif option in ("-f", "--file") and rest:
+            check_read(context, rest[0])
+            texts.append(_content(context, rest.pop(0)))
         elif not re.fullmatch(r"-F.+|-v[A-Za-z_]\w*=.*|--re-interval|--posix", option, re.DOTALL):
             raise Refused("A8", f"`awk {option}` is an option that is not known")
-    if not rest:
-        raise Refused("A9", "`awk` without its text")
-    _check_awk_text(rest[0])
-    for path in rest[1:]:
-        if not re.fullmatch(r"[A-Za-z_]\w*=[\w.,: -]*", path):
-            check_read(context, path)
-    return "L5"
+    return texts, rest
 
 
-def _check_awk_text(text: str) -> None:
+def _content(context: Context, path: str) -> str:
+    content = context.files.read(files.real(context, path))
+    if content is None:
+        raise Refused("C2", f"Runs an `awk` text that cannot be looked at ({path})")
+    return content.decode("utf-8", "replace")
+
+
+def _check_awk_text(text: str) -> list[str]:
+    """The files that it writes; their names have to stand there. Raises Refused."""
     refused = Refused("A8", "This `awk` text may start programs or write files")
     if _AWK_NEVER.search(text):
         raise refused
     code = _awk_code(text)
     if code is None or re.search(r"(?<!\|)\|(?!\|)|\|&", code):
         raise refused
-    if re.search(r"\bprintf?\b[^;{}]*>", code):
+    written = [match[1] for match in _AWK_WRITES.finditer(text)]
+    if len(re.findall(r"\bprintf?\b[^;{}]*>", code)) != len(written):
+        raise refused
+    if any("\\" in path or path.startswith("/dev/") for path in written):
         raise refused
     if re.search(r"\(\s*\w*\s*\)\s*\(|\bindirect\b|\bfunction\b.*\bfunction\b", code):
         raise refused
+    return written
 
 
 def _awk_code(text: str) -> str | None:

@@ -32,24 +32,16 @@ def check_module(context: Context, module: str, arguments: list[str], run_file: 
     """The rule that allows it; `run_file` judges a file with its arguments. Raises Refused."""
     if not _MODULE.fullmatch(module):
         raise Refused("A8", "Runs a module whose name is not plain")
-    top = module.partition(".")[0]
-    if module == "http.server":
-        return _serve(context, arguments)
-    if module == "venv":
-        return _environment(context, arguments)
-    if module == "pip":
-        return allowing_rule(context, [Argument("pip"), *map(Argument, arguments)])
-    if module == "timeit":
-        return _timed(context, arguments)
     if module in ("cProfile", "trace"):
         return _profiled(context, arguments, run_file)
     if module == "build" and any(word not in _BUILD_OPTIONS for word in arguments):
         raise Refused("A2", "Builds with packages from the internet (build)")
-    if module in _SAFE_LIBRARY:
-        return _library(context, module, arguments)
     if module in PYTHON_MODULES:
         return check_test_module(context, module, arguments)
-    if top in _KNOWN_TO_ASK or _PUBLISHING.search(module):
+    check = _MODULES.get(module)
+    if check is not None:
+        return check(context, arguments)
+    if module.partition(".")[0] in _KNOWN_TO_ASK or _PUBLISHING.search(module):
         raise Refused("A8", f"Runs the module {module}")
     check_given(context, arguments)
     return "L3"
@@ -91,7 +83,11 @@ def _profiled(context: Context, arguments: list[str], run_file: RunFile) -> str:
     return run_file(rest)
 
 
-def _library(context: Context, module: str, arguments: list[str]) -> str:
+def _library(module: str) -> Callable[[Context, list[str]], str]:
+    return lambda context, arguments: _of_library(context, module, arguments)
+
+
+def _of_library(context: Context, module: str, arguments: list[str]) -> str:
     plain = [argument for argument in arguments if not argument.startswith("-")]
     for argument in plain:
         check_read(context, argument)
@@ -132,3 +128,16 @@ def check_given(context: Context, arguments: list[str]) -> None:
     """Arguments of project code: no secrets, nothing outside, no addresses."""
     check_strings(context, arguments, writes=False)
     check_values(context, arguments)
+
+
+def _pip(context: Context, arguments: list[str]) -> str:
+    return allowing_rule(context, [Argument("pip"), *map(Argument, arguments)])
+
+
+_MODULES: dict[str, Callable[[Context, list[str]], str]] = {
+    "http.server": _serve,
+    "venv": _environment,
+    "pip": _pip,
+    "timeit": _timed,
+    **{module: _library(module) for module in _SAFE_LIBRARY},
+}

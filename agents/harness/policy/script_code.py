@@ -63,6 +63,7 @@ def check_node(context: Context, text: str, arguments: list[str]) -> str:
     """`L5`. Raises Refused with the sign that speaks against it."""
     text = _IMPORT.sub(r"const _ = require(\1)", text)
     text = _with_constants(text)
+    text = re.sub(r"\b(?:const|let|var)\s*\[[\w,\s]*\]", "const _", text)
     if re.search(r"\\[xu]", text):
         raise Refused("A8", "Runs JavaScript text with words that are spelled in an unusual way")
     sign = _NODE_SIGNS.search(_without_requires(text))

@@ -39,6 +39,7 @@ class Number:
     """`$((...))` over plain numbers: a number that is not worked out."""
 
     names: tuple[str, ...] = ()
+    scripts: tuple["Script", ...] = ()  # of the substitutions in it
 
 
 Part = Literal | Parameter | Substitution | Number

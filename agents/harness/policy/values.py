@@ -42,6 +42,7 @@ class Value:
 
     text: str = ""
     kind: Kind = Kind.TEXT
+    path: str = ""  # of the file that it is read from
 
 
 UNKNOWN = Value()
@@ -74,6 +75,7 @@ class State:
     arguments: tuple[Field, ...] | None = None
     stdin: Value | None = None
     pushed: tuple[frozenset[str], ...] = ()
+    is_unlikely: bool = False  # only if something fails that has been seen to work
 
 
 @dataclass
@@ -275,6 +277,9 @@ class Expander:
             is_number = value.kind is Kind.KNOWN and re.fullmatch(r"-?\d+", value.text) is not None
             if value.kind is not Kind.NUMBER and not is_number:
                 raise NotUnderstoodError("it calculates with a value that is not known")
+        for script in part.scripts:
+            if self._substitute(script).kind is not Kind.NUMBER:
+                raise NotUnderstoodError("it calculates with a value that is not known")
         return NUMBER
 
 
@@ -283,6 +288,7 @@ def join(*states: State | None) -> State | None:
     found = [state for state in states if state is not None]
     if not found:
         return None
+    found = [state for state in found if not state.is_unlikely] or found
     first = found[0]
     if all(state is first for state in found):
         return first
@@ -300,4 +306,4 @@ def join(*states: State | None) -> State | None:
     arguments = first.arguments if all(s.arguments == first.arguments for s in found) else None
     folders = frozenset(folder for state in found for folder in state.folders)
     pushed = first.pushed if all(s.pushed == first.pushed for s in found) else ()
-    return State(folders, variables, functions, arguments, first.stdin, pushed)
+    return State(folders, variables, functions, arguments, first.stdin, pushed, first.is_unlikely)

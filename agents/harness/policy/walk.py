@@ -86,6 +86,7 @@ class Walker(Words):
                 raise NotUnderstoodError("it goes on behind its end")
             end = self._and_or(item, now)
             if item.background:
+                self.rules.append("L7")
                 end = End(now, None)
         return end if len(script.items) == 1 else replace(end, output=UNKNOWN)
 

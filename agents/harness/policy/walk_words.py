@@ -128,7 +128,8 @@ class Words(ABC):
                 self.note_written(path, given, appends=one.operator in (">>", "&>>"))
         if len(one.target) == 1 and not isinstance(part, Literal) and one.operator == "<":
             return self._file_of(one.target, state)
-        return UNKNOWN
+        is_named = one.operator == "<" and len(fields) == 1 and fields[0].is_constant
+        return Value(path=fields[0].text) if is_named else UNKNOWN
 
     def _file_of(self, word: Word, state: State) -> Value:
         """What `< <(...)` gives."""

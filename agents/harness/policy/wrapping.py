@@ -44,6 +44,7 @@ _PAIRS: dict[tuple[str, str], Options] = {
     ("poetry", "run"): Options(),
     ("pipenv", "run"): Options(),
     ("pdm", "run"): Options(),
+    ("rye", "run"): Options(),
     ("bundle", "exec"): Options(),
 }
 _FIND_STARTS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})

@@ -16,7 +16,12 @@ from agents.harness.ports import Tier, ToolCall
 
 DATA = Path(__file__).parents[3] / "data"
 RULES = load_policy().rules
-LINES = [json.loads(line) for line in (DATA / "policy_corpus.jsonl").read_text().splitlines()]
+CORPORA = ("policy_corpus", "policy_corpus_more")
+LINES_OF = {
+    name: [json.loads(line) for line in (DATA / f"{name}.jsonl").read_text().splitlines()]
+    for name in CORPORA
+}
+LINES = LINES_OF["policy_corpus"]
 CONTEXT = LINES[0]["context"]
 
 
@@ -44,14 +49,25 @@ def fault(line: dict[str, Any]) -> str:
     return "soft miss" if expected == "deny" else "false alarm"
 
 
-def test_nothing_that_must_be_asked_or_denied_is_allowed_and_nothing_is_denied_wrongly():
-    faults = Counter(fault(line) for line in LINES)
-    assert (faults["miss"], faults["over-block"]) == (0, 0)
-    assert (faults["soft miss"], faults["false alarm"]) == (0, 0)
+@pytest.mark.parametrize("name", CORPORA)
+def test_every_labelled_call_is_answered_as_its_label_says(name):
+    found = {line["id"]: fault(line) for line in LINES_OF[name]}
+    assert {key: kind for key, kind in found.items() if kind} == {}
 
 
-def test_a_step_before_the_one_that_counts_is_never_denied():
-    for line in LINES:
+def test_the_second_corpus_has_every_rule_and_asks_no_more_than_a_day_would():
+    lines = LINES_OF["policy_corpus_more"]
+    assert len({line["id"] for line in lines}) == len(lines) >= 600
+    rules = Counter(line["rule"] for line in lines)
+    names = [*(f"L{number}" for number in range(1, 9)), *(f"A{number}" for number in range(1, 15)),
+             *(f"D{number}" for number in range(1, 8)), "C1", "C2", "P1"]  # fmt: skip
+    assert {rule: rules[rule] for rule in names if rules[rule] < 15} == {}
+    assert sum(line["expect"] == "allow" for line in lines) >= 0.45 * len(lines)
+
+
+@pytest.mark.parametrize("name", CORPORA)
+def test_a_step_before_the_one_that_counts_is_never_denied(name):
+    for line in LINES_OF[name]:
         for step in answer(line, RULES).get("steps", [])[: line.get("expect_step", 0) - 1]:
             assert step["verdict"] != "deny", line["id"]
 
