@@ -231,6 +231,10 @@ class Product:
         """Return the JSON answer of POST /api/v1`path`."""
         return self._call("POST", path, body)
 
+    def put(self, path: str, **body: Any) -> Any:
+        """Return the answer of the API. Raises RefusedError."""
+        return self._call("PUT", path, body)
+
     def patch(self, path: str, **body: Any) -> Any:
         """Change at the API."""
         return self._call("PATCH", path, body)

@@ -99,6 +99,22 @@ def test_a_claude_list_is_converted_with_a_word_on_every_entry():
     assert {"web_search", "mcp:db:*"} <= denied
 
 
+ARTICLE = {
+    "allow": ["Read", "Write", "Bash(npm test)", "Bash(git status)", "Bash(git diff)"],
+    "deny": ["Bash(git push)", "Bash(git commit)", "Bash(rm -rf *)"],
+}
+
+
+def test_the_lists_of_the_article_become_three_rules_that_deny(gate):
+    found = convert(json.dumps(ARTICLE))
+    assert {entry.fate for entry in found.entries if entry.tier == "allow"} == {Fate.NOT_NEEDED}
+    policy, _ = read(found.policy)
+    assert [str(rule) for rule in policy.deny.commands] == ["git push", "git commit", "rm -rf *"]
+    for command in ("npm test", "git status", "git diff"):
+        assert gate("bash", {"rules": policy}, command=command).tier is Tier.ALLOW
+    assert gate("bash", {"rules": policy}, command="rm -rf build").tier is Tier.DENY
+
+
 def test_what_the_list_denied_is_never_allowed_after_it(gate):
     policy, _ = read(convert(json.dumps(LISTS)).policy)
     for command in ("git push", "sudo git push -f origin", "rm -rf x", "cat .env", "head a/b.pem"):
