@@ -6,6 +6,7 @@ from pathlib import Path
 
 from django.conf import settings
 
+from agents.harness.redacted_logs import redact_last_words
 from agents.harness.redaction import Redactor, Secret, shared
 from agents.harness.secret_files import address_secrets, read_secrets, secret_files_below
 
@@ -13,8 +14,9 @@ log = logging.getLogger(__name__)
 
 
 def learn_product_secrets() -> None:
-    """Let what this process logs be free of the product's secrets."""
+    """Let what this process logs, and its last words, be free of the product's secrets."""
     shared.learn(product_secrets())
+    redact_last_words()
 
 
 def product_secrets() -> Iterator[Secret]:

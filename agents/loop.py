@@ -23,6 +23,7 @@ from agents.endings import StopReason
 from agents.errands import ErrandWork
 from agents.executors.builtin import BuiltinExecutor
 from agents.heartbeat import Heart
+from agents.process_trees import hide_own_environment
 from agents.rehearsal.server import RehearsalServer
 from agents.sandbox_probe import probe
 from agents.worker import RunWork
@@ -56,6 +57,7 @@ class AgentsStep(bootsteps.StartStopStep):
     def start(self, parent: Any) -> None:
         """Start the loop in a thread of its own."""
         del parent
+        hide_own_environment()
         self._loop = AgentLoop()
         self._thread = threading.Thread(target=self._loop.run, name="agents-loop", daemon=True)
         self._thread.start()

@@ -6,11 +6,14 @@ no `/proc` (macOS) only the process group is killed.
 """
 
 import contextlib
+import ctypes
 import os
 import signal
+import sys
 from pathlib import Path
 
 MARKER = "PULLCORD_RUN"
+_PR_SET_DUMPABLE = 4  # prctl(2); a program that is started begins anew
 
 # A process that forks as fast as it can may slip through one pass; each pass kills all it sees.
 _MAX_PASSES = 50
@@ -115,3 +118,12 @@ def _is_ours(pid: int, session: int | None, wanted: bytes) -> bool:
     if int(its_session) == session:
         return True
     return wanted in (folder / "environ").read_bytes().split(b"\0")
+
+
+def hide_own_environment() -> None:
+    """Keep commands of the same user from reading our variables and memory in /proc (Linux only).
+
+    In the sandbox our processes are not there at all; this is for machines without one.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)

@@ -8,6 +8,7 @@ from django.db import connection, transaction
 
 from board import bus
 from board.models import Event, User
+from board.redaction import redact
 
 
 @dataclass(frozen=True)
@@ -214,7 +215,7 @@ def publish(project_id: int, event: BoardEvent, *, by: Actor, op_id: str = "") -
     the order of seq the order of commits, without gaps. `op_id` is the browser's own name for its act.
     """
     seq = next_seq(project_id)
-    payload: dict[str, Any] = asdict(event)
+    payload: dict[str, Any] = redact(asdict(event))
     card_id, run_id = payload.pop("card_id"), payload.pop("run_id")
     Event.objects.create(
         project_id=project_id,

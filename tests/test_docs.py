@@ -176,6 +176,22 @@ def test_every_command_and_option_is_on_the_commands_page():
     assert set(re.findall(r"^\| `make (\w+)`", text, re.MULTILINE)) == make_targets()
 
 
+def test_every_kind_of_audit_entry_is_on_the_audit_page():
+    kinds = (REFERENCE / "audit.md").read_text().partition("## Kinds")[2].partition("\n## ")[0]
+    rows = [line.split("|")[1] for line in kinds.splitlines() if line.startswith("| `")]
+    documented = {kind for names in rows for kind in re.findall(r"`(\w+)`", names)}
+    used = {
+        argument.value
+        for path in (ROOT / "board/actions").glob("*.py")
+        for node in ast.walk(parse(path))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in {"Act", "_record", "_act"}
+        for argument in node.args
+        if isinstance(argument, ast.Constant)
+    } | {"tool_called", "tool_refused"}  # one of the two, by what became of the call
+    assert used
+    assert documented == used
+
+
 def test_every_role_is_on_the_roles_page():
     assert set(table_rows(REFERENCE / "roles.md")) == {str(role) for role in states.Role}
 

@@ -22,6 +22,8 @@ from agents.harness.policy.context import Context
 from agents.harness.policy.decide import decide
 from agents.harness.policy.load import load_policy
 from agents.harness.ports import EntryKind, Outcome, Shell
+from agents.harness.redaction import Redactor, Secret
+from agents.harness.secret_files import read_secrets, secret_files_below
 from agents.harness.terminal import TerminalGate, TerminalSink
 from agents.harness.tools.catalog import default_tools
 from agents.harness.tools.registry import ToolContext
@@ -58,7 +60,7 @@ async def _run(options: argparse.Namespace, key: str) -> int:
     )
     try:
         with tempfile.TemporaryDirectory(prefix="pullcord-") as folder:
-            return await _Session(options, journal, model, Path(folder)).work()
+            return await _Session(options, journal, model, Path(folder), key).work()
     finally:
         await model.close()
         if isinstance(journal, FileJournal):
@@ -74,12 +76,17 @@ class _Session:
         journal: MemoryJournal,
         model: AnthropicModel,
         folder: Path,
+        key: str,
     ) -> None:
         scratch, outputs = folder / "scratch", folder / "outputs"
         scratch.mkdir()
         outputs.mkdir()
         workspace = options.workspace.resolve()
-        shell = Sandbox(workspace, scratch=scratch, outputs=outputs, level=probe())
+        redactor = Redactor([Secret("ANTHROPIC_API_KEY", key)])
+        redactor.learn(read_secrets(workspace, secret_files_below(workspace)))
+        shell = Sandbox(
+            workspace, scratch=scratch, outputs=outputs, level=probe(), redactor=redactor
+        )
         policy = load_policy()
         context = Context(
             workspace=workspace,
@@ -105,7 +112,8 @@ class _Session:
             sink=self._sink,
             steering=_NoSteering(),
             tools=default_tools(),
-            context=ToolContext(workspace, shell, outputs),
+            context=ToolContext(workspace, shell, outputs, redact=redactor.text),
+            redactor=redactor,
         )
 
     async def work(self) -> int:

@@ -1,5 +1,7 @@
 """Where a run's own secrets could leave a worker: output, spooled files, logs, diffs, environments."""
 
+import importlib
+import inspect
 import io
 import json
 import logging
@@ -24,6 +26,7 @@ from agents.sandbox_levels import SandboxLevel
 from agents.sandbox_probe import probe
 from agents.workspaces.diffs import Diff, FileDiff
 from board.actions.approvals import Question
+from board.celery import app
 
 VALUE = "tok-4f8a91c2d3e4b5a6f7-and-more"
 REDACTOR = Redactor([Secret("API_TOKEN", VALUE)])
@@ -211,3 +214,45 @@ async def test_nothing_that_a_run_writes_holds_its_secrets() -> None:
     assert VALUE not in repr(kept)
     assert kept[0][0] == 7
     assert kept[0][1].digest == "0" * 64
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc")
+def test_a_process_can_keep_its_variables_from_commands_of_the_same_user() -> None:
+    """What the kernel calls dumpable decides who owns /proc/PID/environ and who may open it."""
+    code = (
+        "import ctypes; from agents.process_trees import hide_own_environment as hide;"
+        "look = lambda: ctypes.CDLL(None).prctl(3, 0, 0, 0, 0);"
+        "before = look(); hide(); print(before, look())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["1", "0"]
+
+
+def test_the_last_words_of_a_process_are_redacted(tmp_path: Path) -> None:
+    environment = {"PATH": os.environ["PATH"], "PULLCORD_DATA": str(tmp_path), "SECRET_KEY": VALUE}
+    code = f"import django; django.setup(); raise ValueError('it is {VALUE}')"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**environment, "DJANGO_SETTINGS_MODULE": "board.settings"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr.rstrip().endswith("ValueError: it is [redacted: SECRET_KEY]")
+    assert VALUE not in done.stderr
+
+
+def test_no_task_carries_anything() -> None:
+    """What travels between processes is a hint without content; JSON is all that is read."""
+    for module in ("agents.tasks", "board.tasks"):
+        importlib.import_module(module)
+    ours = [task for name, task in app.tasks.items() if name.startswith(("agents.", "board."))]
+    assert len(ours) >= 4
+    assert [task.name for task in ours if inspect.signature(task.run).parameters] == []
+    assert app.conf.accept_content == ["json"]

@@ -8,6 +8,7 @@ from django.db import DatabaseError, connection
 
 from agents import preflight
 from board.actions.credentials import model_access
+from board.redaction import redact
 
 MARKS = {"ok": "ok  ", "warn": "note", "bad": "BAD "}
 
@@ -21,7 +22,7 @@ class Command(BaseCommand):
         """Print the findings."""
         findings = [*preflight.examine(settings.DATA), self._database(), self._key()]
         for finding in findings:
-            self.stdout.write(f"[{MARKS[finding.level]}] {finding.text}")
+            self.stdout.write(redact(f"[{MARKS[finding.level]}] {finding.text}"))
         if any(finding.level == "bad" for finding in findings):
             raise SystemExit(1)
 
