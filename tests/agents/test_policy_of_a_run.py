@@ -117,7 +117,7 @@ def test_the_replay_names_exactly_the_calls_that_then_ask(shared: Parts, tmp_pat
     assert {(before, after) for _, before, after in found["rows"]} == {("allow", "ask")}
     product.put("/projects/SIM/policy", text=STRICTER, base=0)
     ref = run("After the edit")
-    asked = []
+    asked: list[str] = []
     for _ in found["rows"]:
         (question,) = product.until(
             lambda: product.get("/approvals?project=SIM&status=pending"),
