@@ -54,7 +54,10 @@ def not_approved(answer: Answer) -> str:
             " that same message: it will be asked about again, with your answer beside it."
         )
     if answer.decision is Decision.EXPIRED:
-        return "Not run: this needed an approval, and nobody answered before it expired."
+        return (
+            "Not run: this needed an approval, and nobody answered before it expired."
+            " Do not make the same call again; go on without it, or report what you need."
+        )
     return "Not run: the question for approval was withdrawn."
 
 

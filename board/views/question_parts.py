@@ -1,5 +1,6 @@
 """Parts of a question that take a closer look: its scripts, its diff, why it asks again, what was said before."""
 
+import posixpath
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -38,8 +39,9 @@ def scripts_of(approval: Approval) -> list[Script]:
     """Return the scripts that the call runs, with their content where it was kept."""
     kept = {str(part.get("path")): part for part in _parts(approval.shown.get("scripts"))}
     links: dict[str, list[str]] = {}
+    folder = str(approval.facts.get("cwd") or "")
     for written, real in dict(approval.facts.get("paths") or {}).items():
-        if not str(real).endswith(str(written).removeprefix("./")):
+        if leads_elsewhere(str(written), str(real), folder=folder):
             links.setdefault(str(real), []).append(str(written))
     found = []
     for path, digest in dict(approval.facts.get("scripts") or {}).items():
@@ -56,6 +58,20 @@ def scripts_of(approval: Approval) -> list[Script]:
             )
         )
     return found
+
+
+def leads_elsewhere(written: str, real: str, *, folder: str) -> bool:
+    """Return whether a path goes through a link: it is not where its words say, seen from `folder`.
+
+    A call may have gone into a folder below before it names the path, which is no link.
+    """
+    words = posixpath.normpath(written)
+    if posixpath.normpath(posixpath.join(folder, words)) == real:
+        return False
+    is_inside = not words.startswith(("/", ".."))
+    if is_inside and folder and not real.startswith(folder.rstrip("/") + "/"):
+        return True
+    return not ("/" + real).endswith("/" + words.lstrip("/"))
 
 
 def _parts(value: Any) -> list[dict[str, Any]]:

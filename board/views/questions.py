@@ -24,6 +24,7 @@ from board.views.question_parts import (
     changes_since,
     diff_of,
     follow_up,
+    leads_elsewhere,
     said_before,
     scripts_of,
 )
@@ -49,11 +50,7 @@ class RealPath:
 
     written: str
     real: str
-
-    @property
-    def differs(self) -> bool:
-        """Whether the written path is or goes through a link to another place."""
-        return not self.real.endswith(self.written.removeprefix("./").rstrip("/"))
+    differs: bool  # it is or goes through a link to another place
 
 
 class Question:
@@ -96,7 +93,11 @@ class Question:
     def paths(self) -> list[RealPath]:
         """The paths of the call with what they really are."""
         paths = self.approval.facts.get("paths") or {}
-        return [RealPath(str(written), str(real)) for written, real in dict(paths).items()]
+        folder = str(self.approval.facts.get("cwd") or "")
+        return [
+            RealPath(written, real, leads_elsewhere(written, real, folder=folder))
+            for written, real in ((str(one), str(two)) for one, two in dict(paths).items())
+        ]
 
     @cached_property
     def scripts(self) -> list[Script]:

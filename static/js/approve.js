@@ -46,3 +46,10 @@ document.addEventListener("pullcord:happened", (event) => {
   const isMine = String(user ?? "") === document.documentElement.dataset.me;
   if (!isMine && /^.+ (approved|denied) a question /.test(text)) toast(text);
 });
+
+// That somebody looks at a question is over by itself, also when nothing else happens on the board.
+setInterval(() => {
+  for (const mark of document.querySelectorAll("[data-until]")) {
+    if (Date.parse(mark.dataset.until) < Date.now()) mark.remove();
+  }
+}, 5000);

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.messages_api import MessagesApi
-from tests.messages_script import call, report
+from tests.messages_script import call, report, say
 from tests.product import Product, make_repository, running_product
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
@@ -162,6 +162,31 @@ def test_another_policy_after_the_approval_asks_again(
         asked.finish()
     finally:
         policy.unlink()
+
+
+def test_a_question_to_the_agent_is_answered_and_the_call_asked_about_again(
+    parts: tuple[Product, MessagesApi], tmp_path: Path
+) -> None:
+    answered = say("The lawyers asked for it.").call("bash", command=COMMAND)
+    asked = Asked(parts, tmp_path, "ASK", more=(answered,))
+    shown = asked.question["shown"]["scripts"]
+    assert [(Path(each["path"]).name, each["text"]) for each in shown] == [
+        ("tidy.sh", FILES["tidy.sh"])
+    ]
+    asked.product.decide(asked.question["id"], "ask", comment="Who wants that folder gone?")
+    again = asked.product.wait_for_question()
+    assert again["id"] != asked.question["id"]
+    assert again["input"] == {"command": COMMAND}
+    first = asked.product.get(f"/approvals/{asked.question['id']}")
+    assert (first["status"], first["decided_by"]) == ("returned", "alice")
+    heard = asked.api.conversation("Tidy ASK")[1].results[0]
+    assert heard["is_error"]
+    assert "alice wants to know something before deciding." in heard["content"]
+    assert "Who wants that folder gone?" in heard["content"]
+    assert not (asked.workspace / "count").exists()
+    asked.question = again
+    asked.finish()
+    assert not asked.api.refusals
 
 
 def test_what_an_older_version_asked_is_asked_again_after_an_upgrade(

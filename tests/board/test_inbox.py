@@ -14,6 +14,7 @@ from board.actions.journal import begin_step
 from board.models import Approval, Membership, Project, Run, Step, User, Worker
 from board.states import ApprovalStatus, Role, StepKind, StepStatus
 from board.views.inbox import head_of
+from board.views.question_parts import leads_elsewhere
 
 pytestmark = pytest.mark.django_db
 
@@ -401,3 +402,24 @@ def test_the_newest_question_is_told_without_its_command(as_bob: Client, ask: As
     assert (told["waiting"], told["newest"]) == (2, newest.pk)
     assert told["words"] == f"agent-1 asks about {newest.run.card.ref}"
     assert "curl" not in str(told)
+
+
+@pytest.mark.parametrize(
+    ("written", "real", "differs"),
+    [
+        ("a.sh", "/w/a.sh", False),
+        ("./a.sh", "/w/a.sh", False),
+        ("./sub/../a.sh", "/w/a.sh", False),
+        ("/w/a.sh", "/w/a.sh", False),
+        ("a.sh", "/w/sub/a.sh", False),  # behind `cd sub`
+        ("../b/a.sh", "/b/a.sh", False),
+        ("a.sh", "/home/x/a.sh", True),
+        ("./squash.sh", "/home/x/shared/squash.sh", True),
+        ("a.sh", "/w/b.sh", True),
+        ("link/a.sh", "/w/folder/a.sh", True),
+        ("/w/a.sh", "/home/x/a.sh", True),
+        ("../a.sh", "/etc/passwd", True),
+    ],
+)
+def test_a_path_that_leads_elsewhere_is_known_as_a_link(written: str, real: str, *, differs: bool):
+    assert leads_elsewhere(written, real, folder="/w") is differs

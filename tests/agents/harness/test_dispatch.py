@@ -153,7 +153,8 @@ async def test_an_edit_that_the_tool_does_not_take_is_not_run(rig: Rig) -> None:
         (Decision.DENIED, "Bob denied this, it was not run: Too risky."),
         (
             Decision.EXPIRED,
-            "Not run: this needed an approval, and nobody answered before it expired.",
+            "Not run: this needed an approval, and nobody answered before it expired."
+            " Do not make the same call again; go on without it, or report what you need.",
         ),
         (Decision.CANCELLED, "Not run: the question for approval was withdrawn."),
         (
