@@ -8,9 +8,11 @@ def move(apps, schema_editor):
     project_ids = version_rows.objects.order_by().values_list('project_id', flat=True).distinct()
     for project_id in project_ids:
         known = []
-        for version in version_rows.objects.filter(project_id=project_id).order_by('version'):
+        rows = list(version_rows.objects.filter(project_id=project_id).order_by('version'))
+        for version in rows:
             for rule in version.rules:
-                if rule in known or rule.get('tier') != 'allow':
+                # The newest version counts; the older ones say since when.
+                if rule in known or rule not in rows[-1].rules or rule.get('tier') != 'allow':
                     continue
                 known.append(rule)
                 grants.objects.create(
