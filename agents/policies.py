@@ -9,11 +9,13 @@ from django.conf import settings
 
 from agents.briefing import Brief
 from agents.desk import Desk
+from agents.harness.errors import FailureKind, FatalError
 from agents.harness.policy.context import Context, Grant, RealFiles
 from agents.harness.policy.digest import canonical
 from agents.harness.policy.load import (
     DEFAULT_POLICY,
     LoadedPolicy,
+    PolicyError,
     PolicyText,
     load_texts,
     read_file,
@@ -26,7 +28,7 @@ from board.gate import GrantedCall, ScopeText
 def policy_context(brief: Brief, desk: Desk) -> Context:
     """Return what the policy may look at when it judges a call of this run."""
     commands = {*brief.checks, brief.setup_command} - {""}
-    policy = loaded_policy()
+    policy = _in_force()
     workspace, clone = desk.worktree.path.resolve(), desk.where.clone.resolve()
     sandbox = desk.shell.sandbox_level
     # In the sandbox the run's scratch folder is /tmp.
@@ -48,16 +50,26 @@ def policy_context(brief: Brief, desk: Desk) -> Context:
 def renewed(context: Context, run_id: int) -> Context:
     """Return `context` with the rules and the profile that bind the run now.
 
-    Raises PolicyError if a file, or a version that an older Pullcord has stored, is not valid.
+    Raises FatalError if a file, or a version that an older Pullcord has stored, is not valid.
     """
     binding = binding_of(run_id)
-    policy = loaded_policy(binding.scopes)
+    policy = _in_force(binding.scopes)
     return replace(
         context,
         rules=policy.rules,
         policy_version=policy.version,
         profile=Profile(binding.profile),
     )
+
+
+def _in_force(scopes: Sequence[ScopeText] = ()) -> LoadedPolicy:
+    try:
+        return loaded_policy(scopes)
+    except PolicyError as error:
+        raise FatalError(
+            f"A policy is not valid, so nothing may run. Correct it, then retry. {error}",
+            kind=FailureKind.POLICY,
+        ) from error
 
 
 def loaded_policy(scopes: Sequence[ScopeText] = ()) -> LoadedPolicy:

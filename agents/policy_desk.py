@@ -7,6 +7,7 @@ from functools import partial
 from agents.harness.policy import convert, examples, people
 from agents.harness.policy.context import Grant
 from agents.harness.policy.decide import decide, see
+from agents.harness.policy.load import LoadedPolicy, PolicyError
 from agents.harness.policy.policy_yaml import read
 from agents.harness.policy.profiles import Profile
 from agents.harness.policy.replay import Again, Recorded, Rules, judge_again
@@ -14,6 +15,7 @@ from agents.harness.policy.replay import is_whole as is_whole_record
 from agents.harness.policy.rules import Policy
 from agents.harness.ports import ToolCall, Verdict
 from agents.policies import grants, loaded_policy, standing
+from board.errors import ValidationError
 from board.gate import (
     Binding,
     Change,
@@ -55,7 +57,7 @@ class PolicyDesk:
 
     def explain(self, call: TriedCall, binding: Binding) -> Explanation:
         """Return what would be said of a call in an empty workspace."""
-        policy = loaded_policy(binding.scopes)
+        policy = _loaded(binding.scopes)
         context = examples.paper_context(
             sandbox=call.sandbox,
             rules=policy.rules,
@@ -117,8 +119,15 @@ class _KnownRules:
         key = id(binding.grants)
         if key not in self._grants:
             self._grants[key] = frozenset(grants(binding.grants))
-        policy = loaded_policy(binding.scopes).rules
+        policy = _loaded(binding.scopes).rules
         return Rules(policy, Profile(binding.profile), self._grants[key])
+
+
+def _loaded(scopes: Sequence[ScopeText]) -> LoadedPolicy:
+    try:
+        return loaded_policy(scopes)
+    except PolicyError as error:
+        raise ValidationError(f"Another policy is not valid: {error}") from error
 
 
 def _reason(again: Again) -> Reason:

@@ -110,11 +110,11 @@ def _replay(request: HttpRequest, scope: Scope, user: User, draft: Draft) -> Htt
     _check_may_change(scope, user)
     try:
         policies.check_policy(draft.text)
-    except BoardError as error:
-        part: Mapping[str, Any] = {"replay_problem": _words(error)}
-    else:
         steps = list_calls(user, project=scope.project, card=scope.card, limit=MOST_CALLS)
-        part = {"replayed": replay(steps, scope, draft.text), "most_calls": MOST_CALLS}
+        replayed = replay(steps, scope, draft.text)
+        part: Mapping[str, Any] = {"replayed": replayed, "most_calls": MOST_CALLS}
+    except BoardError as error:
+        part = {"replay_problem": _words(error)}
     return _part(request, scope, user, draft, template="policies/_replay.html", part=part)
 
 

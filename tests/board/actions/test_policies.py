@@ -5,6 +5,7 @@ import json
 import pytest
 from django.utils import timezone
 
+from agents.harness.errors import FatalError
 from agents.harness.policy.context import Context
 from agents.harness.policy.decide import decide
 from agents.harness.policy.profiles import Profile
@@ -13,6 +14,7 @@ from agents.policies import renewed
 from board.actions import cards, policies
 from board.actions.policies import Scope, save_policy, set_profile, withdraw_grant
 from board.errors import PolicyRefusedError, TransitionError, ValidationError
+from board.gate import Binding, TriedCall, gate
 from board.models import AuditEntry, Event, Grant, PolicyVersion
 from board.states import ToolProfile
 from tests.races import at_once
@@ -116,6 +118,18 @@ def test_a_running_run_is_bound_by_a_new_version_at_its_next_call(running, alice
     assert (asked.tier, asked.rule) == (Tier.ASK, "policy")
     assert "the organisation asks about" in asked.reasons[0]
     assert asked.facts["policy"] != before.facts["policy"]
+
+
+def test_a_file_that_is_not_valid_ends_the_run_and_is_said_to_people(
+    running, project, alice, tmp_path, settings
+):
+    settings.DATA = tmp_path
+    (tmp_path / "policy.yaml").write_text("version: 1\nalow: {}\n")
+    with pytest.raises(FatalError, match=r"policy\.yaml: line 2: 'alow' is not known") as failed:
+        renewed(Context(workspace=tmp_path), running.pk)
+    assert failed.value.kind == "policy"
+    with pytest.raises(ValidationError, match="line 2"):
+        gate().explain(TriedCall("bash", {"command": "ls"}), Binding())
 
 
 def test_rules_of_another_project_or_card_bind_nobody_else(running, alice, new_card):
