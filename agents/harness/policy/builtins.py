@@ -254,9 +254,9 @@ BUILTINS: dict[str, Builtin] = {
     "popd": _popd,
     "hash": _shows(r"-r|-l|[\w-]+"),
     "ulimit": _shows(r"-[SHa]+|-[SH]*[cdfnstuv]"),
-    "umask": _shows(r"-[Sp]+|0?[0-7][0-7][0-7]"),
+    "umask": _shows(r"-[Sp]+|0?(?:022|027|077|002)"),
     "alias": _shows(r"-p"),
-    "shopt": _shows(r"-[psq]|nullglob|globstar|dotglob|failglob|nocaseglob"),
+    "shopt": _shows(r"-[psq]|nullglob|failglob"),
     "kill": _kill,
 }
 # What may be called through `command` and `builtin`, because it changes nothing.

@@ -13,6 +13,12 @@ _LONGEST_SCRIPT = 200_000  # characters; takes about a second
 _RECIPE_PREFIX = re.compile(r"^\t[@+-]*|^ *- (?:(?:cmd|sh): *)?|^ *(?:cmd|sh): *", re.MULTILINE)
 
 
+def will_run(path: str) -> bool:
+    """Whether a file of this name is one that something runs."""
+    name = path.rpartition("/")[2].casefold()
+    return _SHELL_FILE.fullmatch(name) is not None or _CODE_FILE.fullmatch(name) is not None
+
+
 def denied(context: Context, path: str, content: str) -> Iterator[Finding]:
     """What `content` would do that is denied, once it is run from `path`."""
     name = path.rpartition("/")[2].casefold()

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from agents.harness.policy.context import Context
+from agents.harness.policy.listed import check_listed
 from agents.harness.policy.programs import allowing_rule
 from agents.harness.policy.programs_paths import Refused, check_folder
 from agents.harness.policy.python_code import check_python
@@ -43,6 +44,9 @@ def check(walker: Walker, name: str, run: Run) -> str:
     """The rule that allows it. Raises Refused."""
     if any(one.kind in (Kind.FOUND, Kind.TEXT) for one in run.fields[1:]):
         raise Refused("A9", f"`{name}` gets something that is not known")
+    for at, one in enumerate(run.fields):
+        if one.kind is Kind.LISTED and "-m" not in [f.text for f in run.fields]:
+            check_listed(name, run.fields, at)
     first = next((one for one in run.fields[1:] if not one.text.startswith("-")), None)
     if first is not None and first.kind is Kind.LISTED and "-m" not in [f.text for f in run.fields]:
         raise Refused("C2", f"Runs scripts whose names are not known ({name})")
@@ -191,7 +195,7 @@ def _ruby_or_php(language: str) -> Callable[[Walker, Context, list[str], Run], s
         if texts[:1] in (["-c"], ["-l"], ["-wc"]) and len(texts) > 1:  # only parses
             check_input_files(context, texts[1:])
             return "L3"
-        text, rest = options_and_text(language, texts)
+        text, rest = options_and_text(context, language, texts)
         if text is not None:
             check_input_files(context, rest)
             return _text(context, language, text, [])

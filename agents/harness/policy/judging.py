@@ -11,9 +11,9 @@ from agents.harness.policy.commands import Command
 from agents.harness.policy.commands import Word as LooseWord
 from agents.harness.policy.context import Context
 from agents.harness.policy.denies import broken_rules
+from agents.harness.policy.listed import check_listed
 from agents.harness.policy.outputs import printed
 from agents.harness.policy.programs import allowing_rule
-from agents.harness.policy.programs_change import is_regenerable_name
 from agents.harness.policy.programs_paths import Denied, Refused, check_folder, check_values
 from agents.harness.policy.simple import NotUnderstoodError
 from agents.harness.policy.targets import written
@@ -29,27 +29,12 @@ _TOOL_FOLDERS = re.compile(r"(?:\./)?(?:\.?venv/bin|node_modules/\.bin)/([\w.-]+
 _SHELLS = frozenset({"sh", "bash", "dash"})
 # Programs to which any text may be given, because they only print or compare it.
 _TEXT_IS_HARMLESS = frozenset({"echo", "basename", "dirname", "printf", "test", "["})
-_READ_LISTED = frozenset(
-    ["cat", "head", "tail", "wc", "nl", "ls", "stat", "md5sum", "sha1sum", "sha256sum", "sha512sum",
-     "cksum", "basename", "dirname", "grep", "egrep", "fgrep", "echo", "printf", "test", "[", "du",
-     "cmp", "diff", "file", "ruff", "black", "mypy", "flake8", "isort", "pylint", "pytest", "python",
-     "python3", "node", "eslint", "prettier", "npx", "shellcheck", "git", "sed", "rm", "touch",
-     "realpath", "readlink", "awk", "gawk", "jq", "yq", "cut", "sort", "uniq", "tac", "rev", "fold",
-     "fmt", "expand", "strings", "xxd", "od", "hexdump", "tr", "comm", "paste", "column", "base64", "rg",
-     "zcat", "javac", "gcc", "g++", "clang", "go", "gofmt", "rustfmt", "bash", "tsc", "perl", "ruby",
-     "php", "chmod", "dos2unix", "clang-format"]
-)  # fmt: skip
 _ONLY_COUNTS = frozenset({"ls", "stat", "du", "basename", "dirname", "realpath", "readlink", "wc"})
-_GIT_LISTED = frozenset({"add", "diff", "log", "blame", "show"})
 _KEEPS_CONTENT = frozenset({"chmod", "mkdir", "touch"})
 # They change files that they do not name.
 _MOVES = frozenset({"tar", "unzip", "patch", "gunzip", "gzip"})
 _GIT_MOVES = frozenset(
     ["checkout", "switch", "restore", "merge", "stash", "cherry-pick", "revert", "apply", "mv"]
-)
-_ONLY_CODE = re.compile(
-    r"\./(?!node_modules/|venv/)[A-Za-z]\w*/(?:[\w-]+/)*[\w-]*listed[\w.]*"
-    r"|\./[\w*?.-]*\.(?:py|js|ts|tsx|jsx|css|html|md|rst|txt|go|rs|java|c|h|cpp|rb|php)"
 )
 _SET_OPTION = re.compile(r"pipefail|errexit|nounset|xtrace|verbose|noglob|noclobber")
 _GIT_TEXTS = re.compile(r"--(?:author|committer|grep|since|until|after|before|date|message)=")
@@ -210,22 +195,11 @@ def _check_words(name: str, fields: Sequence[Field]) -> None:
         raise Refused("A9", f"`{name} -v` with something that is not plain")
 
 
-def _changes(fields: Sequence[Field]) -> bool:
-    return any(re.match(r"-\w*i|--i", one.text) for one in fields)
-
-
 def _check_unknown(name: str, fields: Sequence[Field]) -> None:
     """What is not known may only go where it does no harm."""
     for at, one in enumerate(fields):
         if one.kind is Kind.LISTED:
-            verb = next((f.text for f in fields[1:at] if not f.text.startswith("-")), "")
-            if name not in _READ_LISTED or (name == "git" and verb not in _GIT_LISTED):
-                raise Refused("A9", f"`{name}` gets names of files that are not known")
-            if name == "rm" and not is_regenerable_name(one.text.removeprefix("./")):
-                raise Refused("A3", "Deletes files whose names are not known")
-            is_change = name in ("chmod", "dos2unix") or (name == "sed" and _changes(fields))
-            if is_change and not _ONLY_CODE.fullmatch(one.text):
-                raise Refused("A5", "Changes files whose names are not known")
+            check_listed(name, fields, at)
         elif one.kind is Kind.FOUND and name in _ONLY_COUNTS:
             continue
         elif one.kind in (Kind.FOUND, Kind.TEXT) and not _is_harmless_text(name, fields, at):

@@ -7,7 +7,7 @@ from itertools import pairwise, takewhile
 
 from agents.harness.policy import files
 from agents.harness.policy.context import Context
-from agents.harness.policy.secrets import is_secret_name, may_match_secret
+from agents.harness.policy.secrets import SECRET_GLOBS, is_secret_name, may_match_secret
 from agents.harness.policy.values import LISTED, NUMBER, UNKNOWN, Field, Kind, State, Value
 
 _FILTERS = frozenset({"sort", "uniq", "head", "tail", "tac", "grep", "egrep", "fgrep"})
@@ -25,6 +25,7 @@ _UNTRACKED = re.compile(r"-\w*[oi]|--(?:o|i)\w*")
 _COMMITS = re.compile(r"(?:rev-list|rev-parse|merge-base|log)(?: (?:-n|-n?\d+|--short(?:=\d+)?|--no-merges|--reverse"
                       r"|--format=%[hH]|--pretty=format:%[hH]|[\w./~^]+|--since=[\w .-]+))*")  # fmt: skip
 _MOST_NAMES = 500
+_FOUND = Value("./found", Kind.FOUND)
 _FOLLOWS_NOTHING = frozenset({"-L", "-H", "-follow", "-files0-from", "-printf", "-fprintf", "-ls"})
 _ANY_NAME = re.compile(r"-o|-or|,|!|-not|-[LH]|-follow|-files0-from|-i?lname|-printf|-ls|-i?name")
 
@@ -47,7 +48,7 @@ def printed(context: Context, fields: Sequence[Field], state: State) -> Value:
     return (
         _numbers(context, name, texts)
         or _places(context, name, texts, state)
-        or _listed(name, texts, fields)
+        or _listed(context, name, texts, fields, state)
     )
 
 
@@ -146,23 +147,25 @@ def _places(context: Context, name: str, texts: list[str], state: State) -> Valu
     return None
 
 
-def _listed(name: str, texts: list[str], fields: Sequence[Field]) -> Value:
+def _listed(
+    context: Context, name: str, texts: list[str], fields: Sequence[Field], state: State
+) -> Value:
     plain = [text for text in texts if not text.startswith("-")]
     harmless = not any(_finds_secret(text.rpartition("/")[2]) for text in plain)
     if any(text.startswith("/") or ".." in text.split("/") for text in plain):
         return UNKNOWN
     if name == "git" and plain and harmless:
         return _by_git(plain, texts)
-    if name in ("grep", "rg") and harmless:
-        return _by_search(name, texts, plain)
-    if (
-        name == "fd"
-        and harmless
-        and not any(re.match(r"-\w*[HIu]|--(?:hid|no-i|unr)", t) for t in texts)
-    ):
-        return LISTED
+    if name in ("grep", "rg", "fd") and harmless:
+        listed = _by_fd(texts) if name == "fd" else _by_search(name, texts, plain)
+        is_open = listed.kind is Kind.LISTED and not re.fullmatch(r".*\.\w+", listed.text)
+        if is_open and (
+            _HINTS_AT_SECRETS.search("".join(plain)) or _holds_secrets(context, plain[1:], state)
+        ):
+            return Value(listed.text, Kind.FOUND)
+        return listed
     if name == "find":
-        found = found_by(fields)
+        found = found_here(context, fields, state)
         return Value(found.text, found.kind) if found.kind < Kind.TEXT else UNKNOWN
     return UNKNOWN
 
@@ -186,7 +189,7 @@ def _by_search(name: str, texts: list[str], plain: list[str]) -> Value:
     """`grep -rl TEXT FOLDER`: files below folders that are named; `rg --files`."""
     if name == "rg" and "--files" in texts:
         known = (re.fullmatch(r"--files|-g|-t|--glob|--type", t) for t in texts if t[:1] == "-")
-        return LISTED if all(known) else UNKNOWN
+        return (LISTED if len(texts) > 1 else _FOUND) if all(known) else UNKNOWN
     options = "".join(text for text in texts if text.startswith("-"))
     folders = [text.removeprefix("./").rstrip("/.") for text in plain[1:]]
     is_list = re.search(r"(?:^|-)\w*l|--files-with-matches", options) is not None
@@ -196,11 +199,47 @@ def _by_search(name: str, texts: list[str], plain: list[str]) -> Value:
     if name == "grep" and not all(folders):
         text = "".join(includes).replace("*", "listed")
         return Value(f"./{text}", Kind.LISTED) if len(includes) == 1 else UNKNOWN
-    return Value(f"./{folders[0]}/listed" if len(folders) == 1 else LISTED.text, Kind.LISTED)
+    end = includes[0].replace("*", "listed") if len(includes) == 1 else "listed"
+    return Value(f"./{folders[0]}/{end}" if len(folders) == 1 else LISTED.text, Kind.LISTED)
+
+
+def _by_fd(texts: list[str]) -> Value:
+    """`fd -e py`: files whose names end in something that is no secret."""
+    if any(re.match(r"-\w*[HIuL]|--(?:hid|no-i|unr|fol)", text) for text in texts):
+        return UNKNOWN
+    ends = [after for before, after in pairwise(texts) if before in ("-e", "--extension")]
+    is_code = len(ends) == 1 and not _HINTS_AT_SECRETS.search(ends[0]) and ends[0].isalnum()
+    return Value(f"./listed.{ends[0]}", Kind.LISTED) if is_code else _FOUND
+
+
+def _holds_secrets(context: Context, folders: list[str], state: State) -> bool:
+    """Whether there is a secret in one of the folders, not far down."""
+    return any(
+        files.is_secret(path)
+        for place in state.folders
+        for folder in folders or [""]
+        for below in ("", "*/", "*/*/")
+        for glob in SECRET_GLOBS
+        for path in context.files.matches(_below(folder, f"{below}{glob}"), folder=place, limit=9)
+    )
+
+
+def _below(folder: str, pattern: str) -> str:
+    folder = folder.removeprefix("./").strip("/")
+    return pattern if folder in ("", ".") else f"{folder}/{pattern}"
 
 
 def _finds_secret(pattern: str) -> bool:
     return may_match_secret(pattern) or is_secret_name(pattern)
+
+
+def found_here(context: Context, fields: Sequence[Field], state: State) -> Field:
+    """See `found_by`; a kind of file that secrets are of, too, may be one where there are some."""
+    found = found_by(fields)
+    is_mixed = found.kind is Kind.LISTED and found.text.endswith((".json", ".yml", ".yaml"))
+    if is_mixed and _holds_secrets(context, [], state):
+        return Field(found.text, Kind.FOUND, quoted=True)
+    return found
 
 
 def found_by(fields: Sequence[Field]) -> Field:

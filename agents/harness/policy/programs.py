@@ -115,13 +115,12 @@ def _check_recursive(context: Context, folders: list[str], options: list[str]) -
     patterns = [
         value for key, _, value in (o.partition("=") for o in options) if key == "--include"
     ]
-    if patterns:  # that they look for secrets has been checked
-        return
     for folder in folders:
         place = files.real(context, folder)
-        for found in context.files.matches(".env*", folder=place, limit=_MOST_DOT_ENV):
-            if files.is_secret(found):
-                raise Refused("A12", f"Searches a file that may hold secrets ({found})")
+        for pattern in patterns or [".env*"]:  # that they look for secrets has been checked
+            for found in context.files.matches(pattern, folder=place, limit=_MOST_DOT_ENV):
+                if files.is_secret(found):
+                    raise Refused("A12", f"Searches a file that may hold secrets ({found})")
 
 
 def _check_date(plain: list[str], options: list[str]) -> None:

@@ -141,6 +141,8 @@ def _copy(name: str, flags: str, values: str = "", *, moves: bool = False) -> _C
             raise Refused("A9", f"`{name}` without a target is not known")
         if not _is_ordinary(options.get("m", options.get("--mode", "755"))):
             raise Refused("A6", f"`{name}` gives unusual rights")
+        if not re.fullmatch(r"[\w.~-]*", options.get("--suffix", "")):
+            raise Refused("A4", f"`{name}` saves what was there under a name that is not plain")
         _check_target(context, target, plain)
         for path in plain:
             (check_change if moves else check_read)(context, path)
@@ -237,7 +239,9 @@ def _tee(context: Context, arguments: list[str]) -> str:
 
 
 def _unlink(context: Context, arguments: list[str]) -> str:
-    return _rm(context, arguments[:1])
+    if len(arguments) != 1:
+        raise Refused("A3", "`unlink` like this is not known")
+    return _rm(context, arguments)
 
 
 def _zip(context: Context, arguments: list[str]) -> str:
@@ -306,7 +310,7 @@ CHECKS: dict[str, _Check] = {
     "unlink": _unlink,
     "zip": _zip,
     "split": _pieces("split", "d", "lbna"),
-    "csplit": _pieces("csplit", "ksz", "fnb"),
+    "csplit": _pieces("csplit", "ksz", "fn"),
     "mktemp": _mktemp,
     "iconv": _iconv,
     "fallocate": _each("fallocate", "nvx", "lo"),

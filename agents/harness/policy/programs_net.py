@@ -142,6 +142,8 @@ def check_wget(context: Context, arguments: list[str]) -> str:
     """`L7`: like curl."""
     rest = list(arguments)
     urls = []
+    if not any(re.match(r"-[qvS]*O|--output-document|--spider", word) for word in arguments):
+        raise Refused("A4", "Writes a file whose name comes from elsewhere (wget)")
     while rest:
         word = rest.pop(0)
         match = re.fullmatch(r"-[qvS]*(?:O(.*)|P(.*))|--output-document=(.*)", word)

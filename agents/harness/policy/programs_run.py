@@ -8,7 +8,7 @@ from agents.harness.policy.context import Context
 from agents.harness.policy.programs_paths import Refused, check_read, check_values
 
 _PUBLISHING = re.compile(r"deploy|publish|release|upload|install|push", re.IGNORECASE)
-_NAME = re.compile(r"[\w.:-]+")
+_NAME = re.compile(r"\w[\w.:-]*")
 _NPX_TOOLS = frozenset(
     [
         "tsc",
@@ -54,6 +54,11 @@ _COMPILER_FLAGS = re.compile(r"(?:all=)?-[NlmBS](?: -[NlmBS])*")
 _JAVA_OPTION = re.compile(
     r"-(?:ea|esa|server|X(?:mx|ms|ss)\d+[kmgKMG]?|D[\w.]+=[\w.,/-]*|XX:[+-]\w+)"
 )
+_GO_REFUSED = {
+    "list": (re.compile(r"--?u"), "A1", "Asks another machine for newer versions (go list -u)"),
+    "run": (re.compile(r".*@|[\w-]+\.\w+/"), "A2", "runs a package from the internet (go run)"),
+    "clean": (re.compile(r"-(?!testcache$)"), "A3", "Deletes what is shared (go clean)"),
+}
 _TOX_FLAGS = frozenset(
     ["-e", "run", "r", "-q", "-v", "-vv", "-s", "-l", "--list", "-p", "auto", "--parallel", "-r", "--recreate", "-x",
      "--session", "--sessions", "--no-install", "run-parallel", "--skip-missing-interpreters"]
@@ -100,7 +105,7 @@ def _npm_words(context: Context, arguments: list[str]) -> list[str]:
             value = value if equals else rest.pop(0)
             if key in _NPM_FOLDERS:
                 check_values(context, [value])
-            elif not re.fullmatch(r"[\w@/.*{}^!-]+", value):
+            elif not re.fullmatch(r"[\w@/.*{}^!-]+", value) or ".." in value:
                 raise Refused("A8", f"`{word}` with an unusual value is not known")
             continue
         words.append(word)
@@ -142,6 +147,13 @@ def check_npm_itself(context: Context, arguments: list[str]) -> str:
     return check_npm(context, arguments)
 
 
+def check_bun(context: Context, arguments: list[str]) -> str:
+    """bun also runs files, so a script has to have a plain name."""
+    if any(re.search(r"\.\w|/", word) for word in arguments[:2]) and arguments[:1] != ["test"]:
+        raise Refused("A8", "Runs a file that was not looked at (bun)")
+    return check_npm(context, arguments)
+
+
 def check_npx(context: Context, arguments: list[str]) -> str:
     """`L3` for well-known tools, which are not fetched."""
     rest = list(arguments)
@@ -168,6 +180,7 @@ def check_make(context: Context, arguments: list[str]) -> str:
             raise Refused("A8", f"`make {word}` may change what is run")
         elif _PUBLISHING.search(word):
             raise Refused("A11", f"The target `{word}` may publish or install something")
+        check_values(context, [word])
     return "L3"
 
 
@@ -196,23 +209,19 @@ def check_tox(context: Context, arguments: list[str]) -> str:
 def check_go(context: Context, arguments: list[str]) -> str:
     """`L3` for building and testing, `L1` for what only tells."""
     verb, rest = "".join(arguments[:1]), list(arguments[1:])
-    if verb in ("version", "doc", "help") or (
-        verb == "env" and not any(a[:1] == "-" for a in rest)
-    ):
-        if any(
-            word.startswith("-") and word not in ("-all", "-short", "-src", "-u") for word in rest
-        ):
+    options = [word for word in rest if word.startswith("-")]
+    if verb in ("version", "doc", "help") or (verb == "env" and not options):
+        if not {"-all", "-short", "-src", "-u"}.issuperset(options):
             raise Refused("A8", f"`go {verb}` with an option that is not known")
         return "L1"
-    if verb == "tool" and rest[:1] == ["cover"]:
+    if (verb, *rest[:1]) == ("tool", "cover"):
         check_values(context, rest[1:])
         return "L3"
     if verb == "mod" and rest[:1] in (["graph"], ["why"], ["verify"]):
         return "L3"
-    if verb == "run" and any("@" in a or re.match(r"[\w-]+\.\w+/", a) for a in rest):
-        raise Refused("A2", "runs a package from the internet (go run)")
-    if verb == "clean" and any(word.startswith("-") and word != "-testcache" for word in rest):
-        raise Refused("A3", "Deletes what is shared outside the workspace (go clean)")
+    for words, refused in _GO_REFUSED.items():
+        if verb == words and any(refused[0].match(word) for word in rest):
+            raise Refused(*refused[1:])
     if verb not in ("test", "build", "vet", "fmt", "run", "list", "clean"):
         raise Refused("A2", "only `go test`, `build`, `run`, `vet`, `list` and `fmt` are known")
     return programs_test.tool("go")(context, _without_plain_flags(rest))
@@ -238,6 +247,8 @@ def _without_plain_flags(arguments: list[str]) -> list[str]:
 
 def check_cargo(context: Context, arguments: list[str]) -> str:
     """`L3` for building and testing."""
+    if arguments[:1] == ["nextest"] and arguments[1:2] not in (["run"], ["list"]):
+        raise Refused("A2", "only `cargo nextest run` and `list` are known")
     verbs = (
         "test",
         "build",
@@ -282,7 +293,7 @@ def _java_program(context: Context, arguments: list[str]) -> list[str]:
             check_values(context, [place for place in places if place])
             if word == "-jar":
                 return rest
-        elif not word.startswith("-"):
+        elif not word.startswith(("-", "@")):
             check_read(context, word)
             return rest
         elif not _JAVA_OPTION.fullmatch(word):
@@ -302,7 +313,7 @@ CHECKS: dict[str, Callable[[Context, list[str]], str]] = {
     "npm": check_npm_itself,
     "pnpm": check_npm,
     "yarn": check_npm,
-    "bun": check_npm,
+    "bun": check_bun,
     "npx": check_npx,
     "make": check_make,
     "tox": check_tox,

@@ -102,11 +102,20 @@ def _refuse_dangerous(name: str, arguments: Sequence[str]) -> None:
                 raise Refused("A8", f"`{name} {argument}` may run other programs or code")
 
 
+_VERBS = {
+    "golangci-lint": ("run", "fmt", "linters", "version"),
+    "buf": ("lint", "build", "format", "breaking"),
+    "biome": ("check", "lint", "format", "ci"),
+}
+
+
 def tool(name: str) -> Callable[[Context, list[str]], str]:
     """The check of a program that only has options that are dangerous."""
 
     def check(context: Context, arguments: list[str]) -> str:
         _refuse_dangerous(name, arguments)
+        if name in _VERBS and not set(_VERBS[name]).issuperset(arguments[:1]):
+            raise Refused("A9", f"`{name} {''.join(arguments[:1])}` is not known")
         check_values(context, arguments)
         return "L3"
 

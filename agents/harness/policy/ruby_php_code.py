@@ -30,7 +30,38 @@ _PHP_SIGNS = re.compile(
 )
 _PHP_OPENS = re.compile(r"\b(?:file_get_contents|file|is_file|file_exists|filesize|parse_ini_file|simplexml_load_file)"
                         r"\s*\(\s*(?!(?:'[^'\\]*'|\"[^\"\\$]*\")\s*[,)])")  # fmt: skip
+_PHP_FUNCTIONS = frozenset(
+    ["if", "for", "foreach", "while", "switch", "echo", "print", "array", "list", "isset", "empty", "count", "strlen",
+     "print_r", "var_dump", "var_export", "json_decode", "json_encode", "file_get_contents", "file", "is_file",
+     "file_exists", "filesize", "implode", "explode", "join", "str_replace", "substr", "strpos", "trim", "ltrim",
+     "rtrim", "strtolower", "strtoupper", "ucfirst", "sprintf", "printf", "number_format", "array_keys",
+     "array_values", "array_merge", "array_unique", "array_sum", "array_slice", "in_array", "sort", "ksort", "max",
+     "min", "abs", "round", "floor", "ceil", "date", "time", "microtime", "phpversion", "php_uname", "md5", "sha1",
+     "hash", "crc32", "str_repeat", "str_pad", "range", "is_array", "is_string", "intval", "preg_match",
+     "preg_match_all", "preg_split", "basename", "dirname", "pathinfo", "extension_loaded", "parse_ini_file",
+     "get_loaded_extensions", "memory_get_usage", "str_contains", "str_starts_with", "str_ends_with", "array_flip"]
+)  # fmt: skip
 _STRING = re.compile(r"\"((?:[^\"\\\n]|\\.)*)\"|'((?:[^'\\\n]|\\.)*)'")
+_RUBY_METHODS = frozenset(
+    ["puts", "p", "print", "pp", "printf", "format", "sprintf", "map", "each", "each_with_index", "select", "reject",
+     "sum", "count", "size", "length", "keys", "values", "first", "last", "sort", "sort_by", "uniq", "join", "split",
+     "strip", "chomp", "gsub", "sub", "scan", "match", "match?", "include?", "start_with?", "end_with?", "to_s", "to_i",
+     "to_f", "to_a", "to_h", "to_sym", "to_json", "parse", "generate", "pretty_generate", "safe_load", "read",
+     "readlines", "foreach", "exist?", "basename", "extname", "dirname", "upcase", "downcase", "capitalize", "reverse",
+     "min", "max", "min_by", "max_by", "group_by", "tally", "inject", "reduce", "zip", "flatten", "compact", "take",
+     "drop", "each_line", "lines", "chars", "bytes", "times", "upto", "step", "find", "detect", "any?", "all?", "none?",
+     "empty?", "nil?", "key?", "has_key?", "fetch", "dig", "merge", "transform_values", "each_slice", "each_cons",
+     "partition", "with_index", "round", "floor", "ceil", "abs", "now", "today", "strftime", "hexdigest", "new",
+     "inspect", "class", "freeze", "dup", "center", "ljust", "rjust", "index", "slice", "delete_prefix",
+     "delete_suffix", "tr", "squeeze", "succ", "ord", "chr", "hex", "values_at", "invert", "entries", "even?", "odd?",
+     "zero?", "between?", "clamp", "divmod", "gets", "stdin", "stdout", "headers", "require"]
+)  # fmt: skip
+_RUBY_WORDS = frozenset(
+    ["if", "unless", "else", "elsif", "end", "do", "while", "until", "for", "in", "case", "when", "then", "true",
+     "false", "nil", "and", "or", "not", "self", "return", "break", "next", "File", "JSON", "YAML", "Set", "Time",
+     "Date", "CSV", "Digest", "Math", "ARGV", "STDIN", "Integer", "Float", "Array", "Hash", "String", "MD5", "SHA256",
+     "SHA1", "PI", "RUBY_VERSION", "RUBY_PLATFORM", "RUBY_ENGINE", "BigDecimal", "Benchmark"]
+)  # fmt: skip
 _RUBY_FLAGS = re.compile(r"-(?:[wWnplas]+|W\d|W:\w+|I\S+|r(\w+))")
 
 
@@ -42,12 +73,31 @@ def check_ruby_text(context: Context, text: str, arguments: list[str]) -> str:
     sign = _RUBY_SIGNS.search(re.sub(r"#\{([^{}]*)\}", r" \1 ", text)) or _RUBY_OPENS.search(text)
     if sign is not None:
         raise Refused("A8", f"Runs Ruby text that uses {sign[0]}")
+    _check_ruby_names(text)
     _check_text_strings(context, text, arguments)
     return "L5"
 
 
+def _check_ruby_names(text: str) -> None:
+    """Every method has to be on the list, and every other name be bound in the text."""
+    inner = " ".join(re.findall(r"#\{([^{}]*)\}", text))
+    code = f"{_STRING.sub(' ', text)} {inner}"
+    code = re.sub(r"(?<=[\s(,~])/(?:[^/\\\n]|\\.)*/[imx]*|\$\w+", " ", code)
+    bound = set(re.findall(r"\b([a-z_]\w*)\s*(?:,\s*\w+\s*)*(?:=(?![=~])|\+=|\|\|=)", code))
+    for parameters in re.findall(r"\|([\w\s,()*]+)\|", code):
+        bound |= set(re.findall(r"\w+", parameters))
+    for dot, name in re.findall(r"(\.|&:|::)?\s*\b([A-Za-z_]\w*[?!]?)", code):
+        known = name in _RUBY_METHODS or (not dot and name in _RUBY_WORDS | bound)
+        if not known and not (not dot and re.search(rf"\b{re.escape(name)}:(?!:)", code)):
+            raise Refused("A8", f"Runs Ruby text that uses {name}")
+
+
 def check_php_text(context: Context, text: str, arguments: list[str]) -> str:
     """`L5`. Raises Refused with the sign that speaks against it."""
+    code = _STRING.sub('""', text)
+    for name in re.findall(r"([A-Za-z_]\w*)\s*\(", code):
+        if name.casefold() not in _PHP_FUNCTIONS:
+            raise Refused("A8", f"Runs PHP text that uses {name}")
     sign = _PHP_SIGNS.search(text) or _PHP_OPENS.search(text)
     if sign is not None:
         raise Refused("A8", f"Runs PHP text that uses {sign[0]}")
@@ -62,7 +112,9 @@ def _check_text_strings(context: Context, text: str, arguments: list[str]) -> No
     check_strings(context, [*strings, *arguments], writes=False)
 
 
-def options_and_text(language: str, words: list[str]) -> tuple[str | None, list[str]]:
+def options_and_text(
+    context: Context, language: str, words: list[str]
+) -> tuple[str | None, list[str]]:
     """The text behind `-e` or `-r` (None if there is none) and the other words. Raises Refused."""
     rest = list(words)
     option = {"ruby": "-e", "php": "-r"}[language]
@@ -74,6 +126,8 @@ def options_and_text(language: str, words: list[str]) -> tuple[str | None, list[
             text = f"{text or ''}\n{rest.pop(0)}"
         elif language == "ruby":
             match = _RUBY_FLAGS.fullmatch(word)
+            if match is not None and word.startswith("-I"):
+                check_read(context, word[2:])
             if match is None or (match[1] and match[1] not in _RUBY_LIBRARIES):
                 raise Refused("A8", f"`ruby {word}` is an option that is not known")
         elif not re.fullmatch(

@@ -65,14 +65,14 @@ _EXAMPLES_OF_SECRETS = [
     ".zsh_history",
     ".python_history",
 ]
-_ORDINARY = "x"
+_ORDINARY = ("x", "x.json", "x.yml", "x.yaml")
 
 
 def may_match_secret(pattern: str) -> bool:
-    """Whether a pattern looks for secrets; one that finds everything does not."""
+    """Whether a pattern looks for secrets; one that finds everything of a kind does not."""
     if not set("*?[") & set(pattern):
         return False
     pattern = pattern.casefold()
-    if fnmatch.fnmatchcase(_ORDINARY, pattern):
+    if any(fnmatch.fnmatchcase(name, pattern) for name in _ORDINARY):
         return False
     return any(fnmatch.fnmatchcase(name, pattern) for name in _EXAMPLES_OF_SECRETS)

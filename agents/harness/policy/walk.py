@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from agents.harness.policy import files, loops
+from agents.harness.policy import content, files, loops
 from agents.harness.policy.context import Context
 from agents.harness.policy.parse import parse
 from agents.harness.policy.programs_paths import Refused
@@ -237,6 +237,8 @@ class Walker(Words):
         if [one.text for one in fields] == ["exec"] and node.redirects:
             # From here on all output goes there, whatever it will be.
             self._redirects(node.redirects, state, UNKNOWN)
+            if any(content.will_run(path) for path in self.written):
+                raise Refused("C1", "Writes a script without showing what")
             if any(one.operator.startswith("<") for one in node.redirects):
                 raise Refused("A9", "Reads its input from somewhere else from here on")
             return End(state, state)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from agents.harness.policy.outputs import found_by
+from agents.harness.policy.outputs import found_here
 from agents.harness.policy.programs_paths import Refused, check_read
 from agents.harness.policy.values import UNKNOWN, Field, Kind, Value
 from agents.harness.policy.walk import Run, Walker
@@ -54,7 +54,7 @@ _DURATION = re.compile(r"\d+(?:\.\d+)?[smhd]?")
 def started(walker: Walker, name: str, run: Run) -> list[Run] | None:
     """What a wrapper starts; None if the program is none."""
     if name == "find":
-        return _find(run)
+        return _find(walker, run)
     if name == "xargs":
         return _xargs(walker, run)
     words = run.fields[1:]
@@ -166,7 +166,7 @@ def _replaced(word: Field, marker: str, one: Field) -> Field:
     return Field(word.text.replace(marker, one.text), kind, word.glob, quoted=True)
 
 
-def _find(run: Run) -> list[Run] | None:
+def _find(walker: Walker, run: Run) -> list[Run] | None:
     """What `find` starts for each file; its own words are judged by the list of programs."""
     runs = []
     words = run.fields
@@ -180,6 +180,6 @@ def _find(run: Run) -> list[Run] | None:
             is_name = following.text == "{}"
             if "{}" in following.text and not is_name:
                 raise Refused("A9", "`find` puts names of files into a word")
-            rest.append(found_by(words) if is_name else following)
+            rest.append(found_here(walker.context, words, run.state) if is_name else following)
         runs.append(replace(run, fields=rest, state=replace(run.state, stdin=UNKNOWN)))
     return runs or None
