@@ -21,6 +21,7 @@ class Brief:
     run_id: int
     attempt: int
     card_key: str  # KEY-12
+    project_id: int
     project_key: str
     repository: str
     target_branch: str
@@ -47,6 +48,7 @@ def load_brief(run_id: int, fence: int) -> Brief:
         run_id=run.pk,
         attempt=run.attempt,
         card_key=card.ref,
+        project_id=project.pk,
         project_key=project.key,
         repository=project.repository,
         target_branch=project.target_branch,

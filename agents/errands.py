@@ -10,6 +10,7 @@ from django.conf import settings
 from agents import merging
 from agents.database import DATABASE_IS_AWAY, Database, RedactedDatabase
 from agents.desk import places
+from agents.instructions import find_instructions
 from agents.known_secrets import learn_from_repository, redactor_of_run
 from agents.rehearsal.repository import create_rehearsal_repository
 from agents.workspaces.errors import WorkspaceError
@@ -17,6 +18,7 @@ from agents.workspaces.hub import fetch_hub
 from agents.workspaces.repositories import check_repository, create_first_commit
 from board.actions import merges, projects
 from board.actions.errands import give_back_errand
+from board.actions.instructions import note_instructions
 from board.errors import BoardError
 from board.events import Actor
 from board.models import Errand
@@ -73,6 +75,15 @@ class ErrandWork:
         await self._db(
             projects.finish_fetch, self.errand, fence=self.errand.fence, target_branch=target
         )
+        await self._look_for_instructions(target)
+
+    async def _look_for_instructions(self, target: str) -> None:
+        """Show people what the repository tells agents before the first of them begins."""
+        project = self.errand.project
+        hub = places(settings.HUBS, settings.WORKSPACES, project.key).hub
+        found = await asyncio.to_thread(find_instructions, hub, f"refs/heads/{target}")
+        if found is not None and not found.problem:
+            await self._db(note_instructions, project.pk, found.path, found.content)
 
     def _fetch_now(self) -> str:
         project, environment = self.errand.project, settings.REMOTE_ENVIRONMENT

@@ -14,6 +14,7 @@ from agents.database import RedactedDatabase
 from agents.desk import Desk, Places, places
 from agents.harness.errors import FailureKind, FatalError
 from agents.harness.redaction import Redactor
+from agents.instructions import as_briefing, find_instructions
 from agents.local_files import bring_local_files
 from agents.log_sink import LogSink
 from agents.process_trees import kill_left_in
@@ -22,6 +23,7 @@ from agents.workspaces.errors import WorkspaceError
 from agents.workspaces.hub import fetch_hub
 from agents.workspaces.worktrees import Worktree, add_worktree, find_worktree
 from board.actions import runs
+from board.actions.instructions import note_instructions
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +41,7 @@ class Seating:
         self._sink = sink
         self._redactor = redactor
         self._start: Start | None = None  # None: at a worktree that was here already
+        self._instructions = ""  # of the repository, trusted
 
     async def sit_down(self, brief: Brief, note: Callable[[Desk], None]) -> Desk:
         """Find the run's worktree on this machine, or make it, and run the set-up command once.
@@ -57,6 +60,7 @@ class Seating:
             host=socket.gethostname(),
         )
         self._sink.emit("note", text=f"Working in {desk.worktree.path.name}", level="info")
+        await self._look_for_instructions(brief, where)
         if brief.setup_command and not desk.is_set_up:
             await self._set_up(brief, desk)
         return desk
@@ -94,18 +98,40 @@ class Seating:
             say=lambda text: self._sink.emit("note", text=text, level="warning"),
         )
 
+    async def _look_for_instructions(self, brief: Brief, where: Places) -> None:
+        """Take the repository's instructions into the briefing, if a person trusts what they say now."""
+        if self._start is None:  # the agent was briefed when its worktree was made
+            return
+        found = await asyncio.to_thread(find_instructions, where.hub, self._start.base_sha)
+        if found is None:
+            return
+        why = found.problem
+        if not why:
+            row = await self._db(note_instructions, brief.project_id, found.path, found.content)
+            if row.trusted_by is not None:
+                # What the person has read, which may hide a secret that the file holds.
+                self._instructions = as_briefing(
+                    row.path, row.content, trusted_by=row.trusted_by.name
+                )
+                return
+            why = "nobody has trusted its content; see the project's settings"
+        text = f"{found.path} of the repository is not read: {why}"
+        self._sink.emit("note", text=text, level="warning")
+
     def base(self, brief: Brief) -> str:
         """Return the commit from which the attempt's changes are counted."""
         return self._start.base_sha if self._start else brief.base_sha
 
     def prompt(self, brief: Brief) -> str:
-        """Return the task, with a word on what conflicts with the agent's earlier work."""
-        if self._start is None or not self._start.conflicts:
-            return brief.prompt
-        note = conflict_note(
-            self._start, target_branch=brief.target_branch, sent_back_sha=brief.start_sha
-        )
-        return f"{brief.prompt}\n\n{note}"
+        """Return the task, what the repository says, and what conflicts with the agent's earlier work."""
+        parts = [brief.prompt, self._instructions]
+        if self._start is not None and self._start.conflicts:
+            parts.append(
+                conflict_note(
+                    self._start, target_branch=brief.target_branch, sent_back_sha=brief.start_sha
+                )
+            )
+        return "\n\n".join(part for part in parts if part)
 
     def _refresh_hub(self, brief: Brief, where: Places) -> None:
         """Take in what people have committed since; what cannot be reached now is no reason to stop."""

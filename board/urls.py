@@ -13,6 +13,7 @@ from board.views import (
     events,
     health,
     inbox,
+    instructions,
     local_files,
     me,
     policies,
@@ -58,6 +59,17 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("p/<str:key>/settings/", project_settings.edit, name="project_settings"),
     path("p/<str:key>/settings/archive/", project_settings.archive, name="archive_project"),
     path("p/<str:key>/settings/approvals/", project_approvals.edit, name="project_approvals"),
+    path("p/<str:key>/settings/instructions/", instructions.show, name="instructions"),
+    path(
+        "p/<str:key>/settings/instructions/<int:instruction_id>/trust/",
+        instructions.trust,
+        name="trust_instructions",
+    ),
+    path(
+        "p/<str:key>/settings/instructions/<int:instruction_id>/withdraw/",
+        instructions.withdraw,
+        name="withdraw_instructions",
+    ),
     path("p/<str:key>/settings/webhook/", project_approvals.set_webhook, name="set_webhook"),
     path(
         "p/<str:key>/settings/webhook/remove/",

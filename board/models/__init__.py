@@ -7,6 +7,7 @@ from board.models.cards import Card, Comment, Dependency
 from board.models.credentials import Credential
 from board.models.errands import Errand
 from board.models.events import Event
+from board.models.instructions import Instruction
 from board.models.notices import Notice, Webhook
 from board.models.policies import Grant, PolicyVersion
 from board.models.projects import Column, Label, Membership, Project
@@ -26,6 +27,7 @@ __all__ = [
     "Errand",
     "Event",
     "Grant",
+    "Instruction",
     "Invitation",
     "Label",
     "LeaderLease",

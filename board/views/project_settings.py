@@ -7,6 +7,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from board.access import get_project, get_role
 from board.actions import projects
+from board.actions.instructions import current_instruction
 from board.errors import BoardError
 from board.forms import ColumnForm, FetchForm, NewColumnForm, ProjectSettingsForm
 from board.models import Column, Project, User
@@ -125,6 +126,7 @@ def _page(
         "may_change": may_change,
         "may_archive": role == Role.OWNER,
         "form": main,
+        "instruction": current_instruction(project),
         "columns": list(zip(project.columns.all(), columns, strict=True)),
         "new_column": new_column or NewColumnForm(prefix="new"),
         "fetch_form": FetchForm(initial={"repository": address(project.repository)}),

@@ -13,6 +13,7 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from board.actions import accounts, approvals, projects
+from board.actions.instructions import note_instructions
 from board.models import Invitation, Membership, Project, Run, User
 from board.states import Role
 
@@ -65,6 +66,9 @@ ROUTES: dict[str, Row] = {
     "p/<str:key>/settings/": Row(For.MEMBER, BOTH),
     "p/<str:key>/settings/archive/": Row(For.MEMBER, POST),
     "p/<str:key>/settings/approvals/": Row(For.MEMBER, BOTH),
+    "p/<str:key>/settings/instructions/": Row(For.MEMBER, GET),
+    "p/<str:key>/settings/instructions/<int:instruction_id>/trust/": Row(For.MEMBER, POST),
+    "p/<str:key>/settings/instructions/<int:instruction_id>/withdraw/": Row(For.MEMBER, POST),
     "p/<str:key>/settings/webhook/": Row(For.MEMBER, POST),
     "p/<str:key>/settings/webhook/remove/": Row(For.MEMBER, POST),
     "p/<str:key>/reports/": Row(For.MEMBER, GET),
@@ -110,6 +114,8 @@ API_ROUTES: dict[str, Row] = {
     "projects": Row(For.PERSON, BOTH),
     "projects/<key>": Row(For.MEMBER, GET),
     "projects/<key>/reports": Row(For.MEMBER, GET),
+    "projects/<key>/policy": Row(For.MEMBER, "GET PUT"),
+    "projects/<key>/policy/test": Row(For.MEMBER, POST),
     "projects/<key>/cards": Row(For.MEMBER, BOTH),
     "cards/<ref>": Row(For.MEMBER, "GET PATCH"),
     **{f"cards/<ref>/{act}": Row(For.MEMBER, POST) for act in API_ACTS},
@@ -183,6 +189,7 @@ def walk(project: Project, alice: User, bob: User, running: Run) -> Walk:
         "<int:column_id>": str(column.pk),
         "<int:membership_id>": str(Membership.objects.get(user=bob, project=project).pk),
         "<int:invitation_id>": str(Invitation.objects.get().pk),
+        "<int:instruction_id>": str(note_instructions(project.pk, "AGENTS.md", "x").pk),
         "<int:approval_id>": str(approval.pk),
         "<int:run_id>": str(running.pk),
         **dict.fromkeys(["<str:key>", "<key>"], "BIL"),
