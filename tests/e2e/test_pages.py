@@ -24,6 +24,7 @@ WORLD = """
 import json
 from board.actions import accounts, approvals, cards, errands, projects, runs, workers
 from board.actions.claims import claim_next
+from board.actions.instructions import note_instructions, trust_instruction
 from board.models import Approval, Membership, User, Worker
 from board.states import Role
 
@@ -61,6 +62,8 @@ def ask(made, call, facts=None, effects=()):
     return Approval.objects.select_related("run").get(pk=made.pk)
 
 bills, web = project("BIL", "Billing service"), project("WEB", "دفتر الأستاذ")
+note_instructions(bills.pk, "AGENTS.md", "# How to work here\\n\\n- Build with `make -j2`.\\n" + "- A long line. " * 40)
+trust_instruction(note_instructions(web.pk, "CLAUDE.md", "Use tabs.\\u202e"), by=alice)
 full = ask(bills, {"command": "./squash.sh 0031 && git push -f"}, effects=[{"argv": ["git", "push", "-f"]}],
     facts={"cwd": "/w/BIL-1", "paths": {"squash.sh": "/home/x/squash.sh"}, "scripts": {"squash.sh": "91b0" * 16}})
 short = [ask(bills, {"command": f"uv add package-{number}"}) for number in range(4)]
@@ -151,10 +154,12 @@ def test_every_screen_is_accessible_and_keeps_the_policy(
     tours = {
         "": ["/signin/", f"/join/{world['join']}/", "/nowhere/"],
         "alice": [
-            "/", "/projects/new/", "/p/BIL/settings/", "/p/EMP/settings/", "/p/BIL/team/", "/approvals/",
+            "/", "/projects/new/", "/p/BIL/settings/", "/p/BIL/settings/instructions/",
+            "/p/WEB/settings/instructions/", "/p/EMP/settings/", "/p/BIL/team/", "/approvals/",
             "/approvals/answered/", *questions, "/workers/", "/settings/", "/welcome/", "/me/",
         ],
-        "vera": ["/p/DES/settings/", "/p/BIL/settings/", "/approvals/", questions[0], "/settings/"],
+        "vera": ["/p/DES/settings/", "/p/BIL/settings/", "/p/BIL/settings/instructions/",
+                 "/approvals/", questions[0], "/settings/"],
     }  # fmt: skip
     found: dict[str, list[str]] = {}
     for who, addresses in tours.items():
