@@ -8,10 +8,17 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from board.access import get_card, get_grant, get_project, get_role, list_calls
+from board.access import (
+    get_card,
+    get_grant,
+    get_project,
+    get_role,
+    list_approvals,
+    list_calls,
+)
 from board.actions import policies
 from board.actions.policies import Scope, check_scope_right
-from board.errors import BoardError, PolicyRefusedError
+from board.errors import BoardError, PolicyRefusedError, TransitionError
 from board.forms import sent
 from board.fragments.diffs import file_rows
 from board.fragments.replays import MOST_CALLS, changed_lines, replay
@@ -20,7 +27,7 @@ from board.models import PolicyVersion, User
 from board.states import ROLE_ORDER, Role
 from board.views.card_forms import whole
 from board.views.people import person
-from board.views.policy_pages import Draft, page_context, tried
+from board.views.policy_pages import Draft, asked_often, page_context, tried
 
 MOST_VERSIONS = 100  # in the list
 FRAGMENT = "X-Fragment"  # the header with which our own script asks for a part of the page
@@ -88,6 +95,9 @@ def _save(request: HttpRequest, scope: Scope, user: User, draft: Draft) -> HttpR
         version = policies.save_policy(
             scope, draft.text, by=user, base=draft.base, comment=draft.comment
         )
+    except TransitionError as error:
+        # Who saves again has been told whose version that replaces.
+        return _page(request, scope, user, draft.on_top(scope), error=error)
     except BoardError as error:
         return _page(request, scope, user, draft, error=error)
     messages.success(
@@ -221,6 +231,7 @@ def _page(
     context = {
         **_where(scope, user),
         **page_context(scope, draft),
+        "often": asked_often(list_approvals(user), scope),
         "problems": problems,
         "refusal": error.message if error and not problems else "",
         **(part or {}),

@@ -5,18 +5,22 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
 
+from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from board.actions import policies
 from board.actions.policies import EMPTY, Scope, scope_texts
 from board.forms import sent
 from board.gate import Explanation, ScopeText, TriedCall, gate
-from board.models import Grant
+from board.models import Approval, Grant
+from board.states import ApprovalStatus
 from board.templatetags.markup import PROFILES
 from board.views.card_forms import whole
 
 MOST_TRIED = 20_000  # characters of a call
 MOST_GRANTS = 200
+MOST_QUESTIONS = 500  # that are looked at for what is asked often
+MOST_OFTEN = 5
 TOOLS = {
     "bash": ("Command", "command"),
     "write_file": ("Write a file", "path"),
@@ -62,9 +66,41 @@ class Draft:
             imported=sent(request, "imported"),
         )
 
+    def on_top(self, scope: Scope) -> "Draft":
+        """The same as an edit of the version that is in force now."""
+        newest = scope.versions().last()
+        return replace(self, base=newest.number if newest else 0)
+
     def with_more(self, policy: str) -> "Draft":
         """The same with another policy behind the text."""
         return replace(self, text=f"{self.text.rstrip()}\n---\n{policy}")
+
+
+@dataclass
+class Often:
+    """A call that is asked about again and again, and how often people said yes."""
+
+    what: str
+    times: int = 0
+    approved: int = 0
+
+
+def asked_often(approvals: QuerySet[Approval], scope: Scope) -> list[Often]:
+    """The calls that were asked about most in a scope, of the latest questions that are answered."""
+    if scope.project is None or scope.card is not None:
+        return []
+    answered = approvals.filter(project=scope.project, decided_by__isnull=False)
+    counts: dict[str, Often] = {}
+    for given, tool, status in answered.order_by("-pk").values_list("input", "tool", "status")[
+        :MOST_QUESTIONS
+    ]:
+        what = str(given.get("command") or "") if tool == "bash" else ""
+        if what:
+            row = counts.setdefault(what, Often(what))
+            row.times += 1
+            row.approved += status == ApprovalStatus.APPROVED
+    often = sorted(counts.values(), key=lambda row: -row.times)
+    return [row for row in often if row.times > 1][:MOST_OFTEN]
 
 
 def tried(scope: Scope, draft: Draft) -> Explanation | None:

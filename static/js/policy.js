@@ -88,6 +88,12 @@ if (form) {
     }
   });
   document.addEventListener("click", (event) => {
+    const often = event.target.closest("[data-policy-try]");
+    if (often) {
+      form.elements.tool.value = "bash";
+      form.elements.call.value = often.dataset.policyTry;
+      tryCall();
+    }
     const line = event.target.closest("[data-policy-line]");
     if (line) goToLine(Number(line.dataset.policyLine));
   });

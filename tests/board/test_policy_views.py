@@ -81,6 +81,11 @@ def test_who_was_second_keeps_the_text_and_sees_who_was_first(client, project, b
     assert answer.status_code == 409
     assert "Bob saved version 1 while you were writing" in page_of(answer)
     assert "# mine" in page_of(answer)
+    base = re.search(r'name="base" value="(\d+)"', page_of(answer))
+    assert base is not None
+    again = post(client, "/p/BIL/policy/", "save", text="version: 1\n# mine\n", base=base[1])
+    assert again.status_code == 302
+    assert "# mine" in PolicyVersion.objects.latest("number").text
 
 
 def test_only_maintainers_change_a_project_and_only_owners_the_organisation(
@@ -242,6 +247,26 @@ def test_an_answer_that_lasts_is_a_rule_and_can_be_withdrawn(client, project, al
     assert post(client, url, "withdraw", grant=grant.pk).status_code == 302
     assert "make deploy" not in page_of(client.get(url))
     assert post(client, url, "withdraw", grant=10**8).status_code == 404
+
+
+def test_what_is_asked_often_is_shown_with_its_answers(client, running, alice, tmp_path):
+    context = Context(workspace=tmp_path, sandbox="bubblewrap")
+    answers = [("uv add x", "approved"), ("uv add x", "denied"), ("git push", "approved")]
+    for seq, (command, status) in enumerate(answers, 10):
+        Approval.objects.create(
+            project=running.project,
+            run=running,
+            step=record(running, context, seq, command=command),
+            tool="bash",
+            input={"command": command},
+            rule="A2",
+            digest="0",
+            status=status,
+            decided_by=alice,
+        )
+    page = page_of(client.get("/p/BIL/policy/"))
+    assert "1 of 2 approved" in page
+    assert page.count("data-policy-try=") == 1
 
 
 def test_a_list_of_another_program_is_explained_and_put_behind_the_text(client, project):
