@@ -1,12 +1,19 @@
 """Programs that unpack, pack and patch (rules L1 and L2)."""
 
+import io
+import itertools
 import re
+import tarfile
+import zipfile
+import zlib
 from collections.abc import Callable
 
 from agents.harness.policy import files
 from agents.harness.policy.context import Context
 from agents.harness.policy.programs_change import check_packed, split_options
 from agents.harness.policy.programs_paths import Refused, check_change, check_read
+
+_MOST_MEMBERS = 5000
 
 
 def _tar(context: Context, arguments: list[str]) -> str:
@@ -31,6 +38,7 @@ def _tar(context: Context, arguments: list[str]) -> str:
         check_read(context, archive)
     if folder and files.real(context, folder) != str(context.workspace):
         check_change(context, folder)
+    _check_members(context, archive, folder)
     return "L2"
 
 
@@ -43,6 +51,30 @@ def _pack(context: Context, archive: str, folder: str, plain: list[str]) -> str:
     return "L2"
 
 
+def _check_members(context: Context, archive: str, folder: str) -> None:
+    """Raise Refused if an archive that can be looked at has a file that goes where none may."""
+    content = context.files.read(files.real(context, archive)) if archive not in ("", "-") else None
+    for name, link in _members(content or b""):
+        if name.startswith("/") or ".." in name.split("/"):
+            raise Refused("A4", f"Unpacks a file to a place outside ({name})")
+        check_change(context, f"{folder or '.'}/{name}".rstrip("/"))
+        if link.startswith("/") or ".." in link.split("/"):
+            raise Refused("A4", f"Unpacks a link to a place outside ({name})")
+
+
+def _members(content: bytes) -> list[tuple[str, str]]:
+    """Names and targets of links, up to a bound; what cannot be read has none."""
+    try:
+        if content.startswith(b"PK"):
+            with zipfile.ZipFile(io.BytesIO(content)) as pack:
+                return [(name, "") for name in pack.namelist()[:_MOST_MEMBERS]]
+        with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+            found = itertools.islice(archive, _MOST_MEMBERS)
+            return [(one.name, one.linkname) for one in found if one.name != "."]
+    except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, ValueError, zlib.error):
+        return []
+
+
 def _unzip(context: Context, arguments: list[str]) -> str:
     plain, options = split_options("unzip", arguments, "lvZoqnt", "d")
     for path in plain[:1]:
@@ -51,6 +83,7 @@ def _unzip(context: Context, arguments: list[str]) -> str:
         return "L1"
     if "d" in options:
         check_change(context, options["d"])
+    _check_members(context, "".join(plain[:1]), options.get("d", ""))
     return "L2"
 
 

@@ -114,6 +114,8 @@ def tool(name: str) -> Callable[[Context, list[str]], str]:
 
     def check(context: Context, arguments: list[str]) -> str:
         _refuse_dangerous(name, arguments)
+        if any(argument.startswith("@") for argument in arguments):
+            raise Refused("A8", f"`{name}` takes options from a file")
         if name in _VERBS and not set(_VERBS[name]).issuperset(arguments[:1]):
             raise Refused("A9", f"`{name} {''.join(arguments[:1])}` is not known")
         check_values(context, arguments)

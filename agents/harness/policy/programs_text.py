@@ -15,7 +15,9 @@ _SED_OPTIONS = re.compile(
 _SED_IN_PLACE = re.compile(r"-[nErszu]*i(?:\.?\w+)?|--in-place(?:=\.?\w+)?")
 # A plain name behind `>`, and nothing that would make another one of it.
 _AWK_WRITES = re.compile(r"\bprintf?\b[^;{}\"\n>]*>>?\s*\"([^\"\n]*)\"\s*(?=[;}\n]|$)")
-_AWK_NEVER = re.compile(r"system|getline|@|\bPROCINFO\b|\bENVIRON\b|/inet|\bfflush\b|\bclose\b")
+_AWK_NEVER = re.compile(
+    r"system|getline|@|\bPROCINFO\b|\bENVIRON\b|\bARG[VC]\b|/inet|\bfflush\b|\bclose\b"
+)
 
 
 def check_sed(context: Context, arguments: list[str]) -> str:

@@ -22,6 +22,7 @@ _MODULES = frozenset(
      "multiprocessing", "signal", "pip", "ensurepip", "setuptools", "distutils", "site", "builtins",
      "pkgutil", "zipimport", "pydoc", "posix", "nt", "_posixsubprocess", "sh", "plumbum", "invoke",
      "pexpect", "psutil", "gc", "commands", "asyncio", "timeit", "cProfile", "profile", "trace",
+     "venv", "zipapp", "mailbox", "dbm", "readline", "test", "torch", "rlcompleter", "lib2to3", "idlelib",
      "pdb", "bdb", "doctest", "joblib", "concurrent", "threading", "_thread", "antigravity"]
 )  # fmt: skip
 _NAMES = frozenset(
@@ -42,7 +43,8 @@ _ATTRIBUTES = frozenset(
      "methodcaller", "delete", "drop", "truncate_table", "call_command", "get_loader", "expanduser",
      "home", "expandvars", "chdir", "fchdir", "setuid", "setgid", "load_extension", "read_pickle",
      "subprocess", "socket", "importlib", "builtins", "ctypes", "f_globals", "f_builtins", "f_locals",
-     "gi_frame", "tb_frame", "f_back", "execute_script", "executescript", "pardir"]
+     "gi_frame", "tb_frame", "f_back", "execute_script", "executescript", "pardir",
+     "fileConfig", "dictConfig", "unsafe_load", "full_load", "Loader", "UnsafeLoader", "FullLoader"]
 )  # fmt: skip
 _DUNDERS = frozenset(
     ["__version__", "__file__", "__name__", "__doc__", "__all__", "__class__", "__qualname__",
@@ -54,7 +56,7 @@ _WRITES = frozenset(
     ["write_text", "write_bytes", "writelines", "mkdir", "makedirs", "touch", "rename", "renames",
      "copy", "copy2", "copyfile", "copytree", "move", "chmod", "truncate", "to_csv", "to_json",
      "to_parquet", "to_excel", "savefig", "save", "savetxt", "extractall", "extract", "dump",
-     "make_archive", "unpack_archive", "NamedTemporaryFile", "mkstemp"]
+     "connect", "make_archive", "unpack_archive", "NamedTemporaryFile", "mkstemp"]
 )  # fmt: skip
 _WRITING_MODE = re.compile(r"[rb+t]*[wax+][wax+bt]*")
 _CHANGES_DATA = re.compile(r"(?i)\s*(?:delete|drop|truncate|update|insert|alter|replace)\b")
@@ -77,7 +79,9 @@ def check_python(context: Context, text: str, arguments: list[str], *, inline: b
                 check(node)
     if made_up_path(nodes):
         raise Refused("A8", "Opens a file whose name the text makes up")
-    writes = any(_is_writing(node) for node in nodes)
+    _check_together(nodes)
+    # Code from outside that is put on the search path counts as writing there.
+    writes = any(_is_writing(node) or _is_search_path(node) for node in nodes)
     strings = [*_strings(tree), *arguments]
     check_strings(context, strings, writes=writes, inline=inline)
     if any(_CHANGES_DATA.match(string) and " " in string.strip() for string in strings) and any(
@@ -86,6 +90,15 @@ def check_python(context: Context, text: str, arguments: list[str], *, inline: b
     ):
         raise Refused("A11", "Changes the data of a database")
     return "L5"
+
+
+def _check_together(nodes: list[ast.AST]) -> None:
+    """What only the whole of a text shows."""
+    attributes = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    if attributes & {"cwd", "getcwd"} and attributes & {"parent", "parents"}:
+        raise Refused("A13", "Looks at the folder above this one")
+    if any(isinstance(node, ast.keyword) and node.arg == "allow_pickle" for node in nodes):
+        raise Refused("A8", "Runs Python text that loads what may run code")
 
 
 def _check_import(node: ast.AST) -> None:
@@ -143,6 +156,16 @@ _CHECKS: dict[type[ast.AST], Callable[[ast.AST], None]] = {
     ast.Attribute: _check_attribute,
     ast.Call: _check_call,
 }
+
+
+def _is_search_path(node: ast.AST) -> bool:
+    """`sys.path.insert(...)`."""
+    return (
+        isinstance(node, ast.Attribute)
+        and node.attr in ("insert", "append", "extend")
+        and isinstance(node.value, ast.Attribute)
+        and node.value.attr == "path"
+    )
 
 
 def _is_writing(node: ast.AST) -> bool:

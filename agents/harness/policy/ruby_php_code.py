@@ -4,7 +4,7 @@ import re
 
 from agents.harness.policy.context import Context
 from agents.harness.policy.program_text import check_strings
-from agents.harness.policy.programs_paths import Refused, check_read
+from agents.harness.policy.programs_paths import Refused, check_read, check_values
 
 _RUBY_SIGNS = re.compile(
     r"`|%x|\b(?:system|exec|spawn|fork|popen\w*|Open3|eval|\w+_eval|\w+_exec|send|__send__|public_send|method|methods"
@@ -127,7 +127,7 @@ def options_and_text(
         elif language == "ruby":
             match = _RUBY_FLAGS.fullmatch(word)
             if match is not None and word.startswith("-I"):
-                check_read(context, word[2:])
+                check_values(context, [word[2:]])
             if match is None or (match[1] and match[1] not in _RUBY_LIBRARIES):
                 raise Refused("A8", f"`ruby {word}` is an option that is not known")
         elif not re.fullmatch(

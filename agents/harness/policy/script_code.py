@@ -29,6 +29,12 @@ _NODE_OPENS = re.compile(
     r"|createWriteStream|mkdir\w*)\s*\(\s*(?!(?:'[^'\\]*'|\"[^\"\\]*\"|0)\s*[,)]|process\.stdout)"
     r"(?<!stdout\.write\()(?<!stderr\.write\()"
 )
+# Such a function under another name, which the pattern above would not find.
+_NODE_ALIASES = re.compile(
+    r"\b(?:read(?:File|dir|link)|createReadStream|open(?:dir|Sync)?|write(?:File|v)|append|copyFile|rename"
+    r"|createWriteStream|mkdir)\w*\s*(?:[:;)\]|&?.=]|$|as\b)"
+    r"|\.\s*(?:read(?:File|dir)|write(?:File)|append|open)\w*\s*,"
+)
 _COMPUTED = re.compile(
     r"(?:[\w)\]\"'`]|\?\.)\s*\[\s*(?!\d+\s*\]|['\"][\w. @/-]*['\"]\s*\]|[a-z]\w*\s*\])"
 )
@@ -75,7 +81,7 @@ def check_node(context: Context, text: str, arguments: list[str]) -> str:
             raise Refused(
                 "A8", f"Runs JavaScript text that loads {name or 'a module it has named'}"
             )
-    if any(pattern.search(text) for pattern in (_NODE_OPENS, _COMPUTED, _COMPUTED_CALL)):
+    if any(p.search(text) for p in (_NODE_OPENS, _NODE_ALIASES, _COMPUTED, _COMPUTED_CALL)):
         raise Refused("A8", "Runs JavaScript text that looks up a name it has made")
     strings = [a or b or c for a, b, c in _STRING.findall(text)]
     writes = _NODE_WRITES.search(text) is not None
@@ -86,15 +92,18 @@ def check_node(context: Context, text: str, arguments: list[str]) -> str:
 
 
 def _with_constants(text: str) -> str:
-    """Names that are bound once, to a plain string, stand for it."""
+    """Names that are bound once, to a plain string, and only given to calls, stand for it."""
     for match in _CONSTANT.finditer(text):
         name, value = match[1], match[2]
-        bound = re.findall(
-            rf"(?<![.\w$]){name}\s*(?:=(?!=)|\+=|\+\+|\()|\b(?:let|var|const|function)\s+{name}\b",
-            text,
+        rest = text.replace(match[0], " ", 1)
+        bound = (
+            rf"(?:function\s*\w*|catch)\s*\([^)]*\b{name}\b|\b{name}\b[^()]*\)?\s*=>"
+            rf"|\b(?:let|var|const|of|in)\s+{name}\b"
         )
-        if len(bound) == len(("const name", "name =")) or len(bound) == 1:
-            text = re.sub(rf"(?<=[(,])\s*{name}\s*(?=[,)])", lambda _m, value=value: value, text)  # type: ignore[misc]
+        given = rf"(?<=[(,])\s*\b{name}\b(?=\s*[,)])"
+        done = re.sub(given, lambda _match, value=value: value, rest)  # type: ignore[misc]
+        if re.search(bound, rest) is None and not re.search(rf"(?<![\w$]){name}(?![\w$])", done):
+            text = done
     return text
 
 

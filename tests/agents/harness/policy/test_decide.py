@@ -1,6 +1,8 @@
 """The gate on real files: what it allows, what an approval binds to, what people add."""
 
 import json
+import tarfile
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -407,3 +409,18 @@ def test_odd_input_is_judged_and_not_allowed(gate):
 def test_a_verdict_depends_on_nothing_but_its_arguments(gate, context):
     assert gate("ls -la") == gate("ls -la")
     assert replace(context) == context
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [("src/a.py", "L2"), (".git/hooks/pre-commit", "A5"), ("../x", "A4"), (".env", "A12"),
+     (".pullcord/policy.yaml", "A5")],
+)  # fmt: skip
+def test_an_archive_is_looked_into_before_it_is_unpacked(gate, tmp_path, name, rule):
+    workspace = tmp_path / "wt/card-1"
+    with tarfile.open(workspace / "a.tgz", "w:gz") as pack:
+        pack.addfile(tarfile.TarInfo(name))
+    with zipfile.ZipFile(workspace / "a.zip", "w") as pack:
+        pack.writestr(name, "x")
+    assert gate("tar xzf a.tgz").rule == rule
+    assert gate("unzip -q -o a.zip").rule == rule
