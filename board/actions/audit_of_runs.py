@@ -7,8 +7,8 @@ from typing import Any
 from board.actions import audit
 from board.actions.audit import Act, canonical
 from board.events import Actor
-from board.models import Approval, Card, Project, Run
-from board.states import StepStatus
+from board.models import Approval, Card, Project, Run, Step
+from board.states import StepKind, StepStatus
 
 Json = Mapping[str, Any]
 
@@ -48,15 +48,20 @@ def _input_that_runs(request: Json, approval: Approval | None) -> Any:
     return edited or request["input"]
 
 
-def record_result(
-    run_id: int, seq: int, request: Json, response: Json, *, status: StepStatus
-) -> None:
-    """Record how a call ended: the size and the hash of its result, not the result."""
+def record_result(run_id: int, seq: int, response: Json, *, status: StepStatus) -> None:
+    """Record how a call ended: the size and the hash of its result, not the result.
+
+    Other steps than calls are not recorded.
+    """
+    names = ("kind", "request__tool", "request__id")
+    kind, tool, call = Step.objects.values_list(*names).get(run_id=run_id, seq=seq)
+    if kind != StepKind.TOOL:
+        return
     text = str(response.get("text", "")).encode()
     details = response.get("details") or {}
     data = {
-        "tool": request["tool"],
-        "call": request["id"],
+        "tool": tool,
+        "call": call,
         "outcome": status.value,
         "is_error": bool(response.get("is_error")),
         "result_bytes": len(text),
@@ -114,19 +119,14 @@ def record_answer(approval: Approval, card: Card, *, by: Actor, status: str) -> 
 
 
 def _act(run_id: int, seq: int, kind: str, **values: Any) -> Act:
-    run = (
-        Run.objects.select_related("project")
-        .only("id", "agent", "project__id", "project__key")
-        .get(pk=run_id)
-    )
-    number = Card.objects.values_list("number", flat=True).get(runs=run_id)
-    project: Project = run.project
+    names = ("agent", "project_id", "project__key", "card__number")
+    agent, project_id, key, number = Run.objects.values_list(*names).get(pk=run_id)
     return Act(
         kind,
-        Actor(run.agent or "agent"),
-        project=project,
-        run=run,
-        card=f"{project.key}-{number}",
+        Actor(agent or "agent"),
+        project=Project(pk=project_id, key=key),
+        run=Run(pk=run_id),
+        card=f"{key}-{number}",
         step=seq,
         **values,
     )

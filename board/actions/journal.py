@@ -92,9 +92,8 @@ def finish_step(
             raise TransitionError(f"Step {seq} is already over.")
         if usage is not None:
             _book(run_id, seq, usage)
-        step = Step.objects.only("kind", "request").get(run_id=run_id, seq=seq)
-        if step.kind == StepKind.TOOL:
-            record_result(run_id, seq, step.request, clean(response), status=status)
+        else:  # what has a usage is a turn of the model
+            record_result(run_id, seq, clean(response), status=status)
 
 
 def resume_step(run_id: int, fence: int, *, seq: int) -> None:

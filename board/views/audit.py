@@ -16,6 +16,7 @@ from board.models import AuditEntry
 from board.views.people import person
 
 FILTERS = ("kind", "project", "card", "actor", "verdict", "rule", "run", "from", "to")
+LOOKS = {"allow": "is-done", "ask": "is-waiting", "deny": "is-failed"}
 TYPES = {"jsonl": "application/x-ndjson", "csv": "text/csv"}
 
 
@@ -78,13 +79,25 @@ def _wanted(request: HttpRequest) -> dict[str, str]:
 
 def _row(entry: AuditEntry) -> dict[str, Any]:
     data: dict[str, Any] = json.loads(entry.data)
-    telling = data.pop("input", None) or data.get("name") or data.get("email") or data.get("member")
-    if isinstance(telling, dict):
-        telling = telling.get("command") or telling.get("path") or json.dumps(telling)
     return {
         "entry": entry,
         "title": entry.kind.replace("_", " "),
         "tool": data.get("tool", ""),
-        "telling": str(telling or "")[:300],
-        "details": json.dumps(json.loads(entry.data), indent=2, ensure_ascii=False),
+        "telling": _telling(data)[:300],
+        "looks": LOOKS.get(entry.verdict, ""),
+        "details": json.dumps(data, indent=2, ensure_ascii=False),
     }
+
+
+def _telling(data: dict[str, Any]) -> str:
+    """Return what says most of an entry, in one line."""
+    if "answer" in data:
+        return ": ".join(filter(None, [str(data["answer"]), str(data.get("comment", ""))]))
+    if "outcome" in data:
+        code = f", exit code {data['exit_code']}" if "exit_code" in data else ""
+        return f"{data['outcome']}{code}, {data.get('result_bytes', 0):,} bytes"
+    given = data.get("input")
+    if isinstance(given, dict):
+        return str(given.get("command") or given.get("path") or json.dumps(given))
+    names = ("input", "name", "email", "member", "sha", "reason", "scope", "place", "base_url")
+    return next((str(data[name]) for name in names if data.get(name)), "")

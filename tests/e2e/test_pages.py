@@ -156,7 +156,8 @@ def test_every_screen_is_accessible_and_keeps_the_policy(
         "alice": [
             "/", "/projects/new/", "/p/BIL/settings/", "/p/BIL/settings/instructions/",
             "/p/WEB/settings/instructions/", "/p/EMP/settings/", "/p/BIL/team/", "/approvals/",
-            "/approvals/answered/", *questions, "/workers/", "/settings/", "/welcome/", "/me/",
+            "/approvals/answered/", *questions, "/workers/", "/settings/", "/settings/audit/",
+            "/welcome/", "/me/",
         ],
         "vera": ["/p/DES/settings/", "/p/BIL/settings/", "/p/BIL/settings/instructions/",
                  "/approvals/", questions[0], "/settings/"],
