@@ -211,6 +211,49 @@ def test_a_notification_is_asked_for_with_a_click_only(tabs: Tabs, world: dict[s
     expect(page.locator("[data-notify]")).to_have_attribute("aria-pressed", "false")
 
 
+# A browser whose tab is not seen, and whose notifications are kept in a list.
+UNSEEN_TAB = """
+localStorage.setItem("pullcord.notify", "on");
+window.told = [];
+window.Notification = class extends EventTarget {
+  static permission = "granted";
+  constructor(words, options) { super(); window.told.push([words, options.tag]); }
+};
+window.isHidden = false;
+Object.defineProperty(document, "hidden", { get: () => window.isHidden });
+"""
+ANOTHER = """
+from board.models import Approval
+one = Approval.objects.select_related("step").get(pk=PK)
+step = one.step
+step.pk, step.seq = None, step.run.steps.latest("seq").seq + 1
+step.save()
+one.pk, one.step = None, step
+one.save()
+print(one.pk)
+"""
+
+
+def test_a_question_is_notified_only_while_the_tab_is_not_seen(
+    tabs: Tabs, product: Product, world: dict[str, Any]
+):
+    page = tabs.open("/workers/", who="carol")
+    page.add_init_script(UNSEEN_TAB)
+    with page.expect_response("**/approvals/waiting/"):  # it learns which question is the newest
+        page.reload()
+    code = ANOTHER.replace("PK", str(world["look"]))
+    product.manage("shell", "--no-imports", "-c", code)
+    with page.expect_response("**/approvals/waiting/"):
+        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    assert page.evaluate("window.told") == []
+    newest = product.manage("shell", "--no-imports", "-c", code).strip()
+    page.evaluate("window.isHidden = true; document.dispatchEvent(new Event('visibilitychange'))")
+    page.wait_for_function("window.told.length > 0")
+    ((words, tag),) = page.evaluate("window.told")
+    assert words.startswith("agent-3 asks about BIL-")
+    assert tag == f"pullcord-question-{newest}"
+
+
 def test_without_scripts_the_agent_is_asked_and_filters_work(
     product: Product, world: dict[str, Any], chromium: Browser
 ):
