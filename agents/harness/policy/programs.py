@@ -14,6 +14,7 @@ from agents.harness.policy import (
     programs_build,
     programs_change,
     programs_git,
+    programs_languages,
     programs_net,
     programs_run,
     programs_test,
@@ -67,6 +68,7 @@ def allowing_rule(context: Context, arguments: Sequence[Argument]) -> str:
         "printenv": _check_printenv,
         **programs_test.CHECKS,
         **programs_run.CHECKS,
+        **programs_languages.CHECKS,
     }
     if name in special:
         return special[name](context, rest)
