@@ -10,8 +10,9 @@ from collections.abc import Callable
 
 from agents.harness.policy import files
 from agents.harness.policy.context import Context
-from agents.harness.policy.programs_change import check_packed, split_options
+from agents.harness.policy.programs_change import split_options
 from agents.harness.policy.programs_paths import Refused, check_change, check_read
+from agents.harness.policy.programs_pieces import check_packed
 
 _MOST_MEMBERS = 5000
 
