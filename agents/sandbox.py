@@ -13,6 +13,7 @@ from pathlib import Path
 from agents import cgroups, landlock, processes, seccomp
 from agents.harness.ports import CommandResult
 from agents.harness.redaction import Redactor
+from agents.process_trees import tasks_of
 from agents.sandbox_environment import neutral
 from agents.sandbox_levels import BUBBLEWRAP, NONE, SandboxLevel
 from agents.sandbox_mounts import (
@@ -233,6 +234,14 @@ def _limits(level: SandboxLevel) -> processes.Limits:
         file_bytes=_MAX_FILE_BYTES,
         open_files=_MAX_OPEN_FILES,
         memory_bytes=memory * 3 // 4,
-        # Outside a namespace of its own the count would include everything the user runs.
-        processes=_MAX_PROCESSES if level.name == BUBBLEWRAP else None,
+        processes=_most_processes(level),
     )
+
+
+def _most_processes(level: SandboxLevel) -> int | None:
+    """What the kernel's limit has to be: outside a namespace it counts all that the user runs."""
+    if level.name == BUBBLEWRAP:
+        return _MAX_PROCESSES
+    if landlock.is_root() or cgroups.parent_group() is not None:
+        return None
+    return tasks_of(os.geteuid()) + _MAX_PROCESSES

@@ -80,9 +80,10 @@ def _landlock(why_not_better: str) -> tuple[SandboxLevel | None, str]:
     why = landlock.missing()
     if not why:
         abi = landlock.version()
+        lacks = "".join(f" And {one}." for one in _lacks_limit())
         level = SandboxLevel(
             LANDLOCK,
-            f"Commands are held by Landlock, version {abi}: less than by bubblewrap. {why_not_better}".strip(),
+            f"Commands are held by Landlock, version {abi}: less than by bubblewrap.{lacks} {why_not_better}".strip(),
             filters=True,
             abi=abi,
         )
