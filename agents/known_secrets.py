@@ -1,6 +1,5 @@
 """The secrets that this process knows: the product's own, a project's, and those of a worktree's files."""
 
-import logging
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,8 +8,7 @@ from django.conf import settings
 from agents.harness.redacted_logs import redact_last_words
 from agents.harness.redaction import Redactor, Secret, shared
 from agents.harness.secret_files import address_secrets, read_secrets, secret_files_below
-
-log = logging.getLogger(__name__)
+from board.actions.credentials import KEY_NAME
 
 
 def learn_product_secrets() -> None:
@@ -20,7 +18,8 @@ def learn_product_secrets() -> None:
 
 
 def product_secrets() -> Iterator[Secret]:
-    """The secrets in the settings. The model key that a person entered is learned where it is read."""
+    """The secrets in the settings, and the model key that a person entered, once it was read."""
+    yield from (secret for secret in shared.secrets if secret.name == KEY_NAME)
     for name in ("SECRET_KEY", "ANTHROPIC_API_KEY", "EMAIL_HOST_PASSWORD"):
         yield Secret(name, getattr(settings, name, ""))
     yield Secret("DATABASE_URL", str(settings.DATABASES["default"].get("PASSWORD") or ""))

@@ -1,6 +1,7 @@
 """Takes known secrets out of what the board itself stores or shows; the work is done by `settings.REDACTOR`."""
 
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 from django.conf import settings
@@ -10,6 +11,11 @@ from django.utils.module_loading import import_string
 def redact(value: Any) -> Any:
     """Return a JSON value without secrets in its strings."""
     return _redactor().json(value)
+
+
+def learn(name: str, value: str) -> None:
+    """Hide this value too, in all that this process redacts from now on."""
+    _redactor().learn([SimpleNamespace(name=name, value=value)])
 
 
 @cache

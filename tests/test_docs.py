@@ -184,7 +184,8 @@ def test_every_kind_of_audit_entry_is_on_the_audit_page():
         argument.value
         for path in (ROOT / "board/actions").glob("*.py")
         for node in ast.walk(parse(path))
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in {"Act", "_record", "_act"}
+        if isinstance(node, ast.Call)
+        and getattr(node.func, "id", "") in {"Act", "_record", "_act", "_set"}
         for argument in node.args
         if isinstance(argument, ast.Constant)
     } | {"tool_called", "tool_refused"}  # one of the two, by what became of the call

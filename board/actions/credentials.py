@@ -8,12 +8,14 @@ from cryptography.fernet import Fernet, InvalidToken
 from django.conf import settings
 from django.db import transaction
 
+from board import redaction
 from board.actions import audit
 from board.actions.audit import Act
 from board.errors import ValidationError
 from board.events import Actor
 from board.models import Credential, User
 
+KEY_NAME = "model key"  # in the place of a stored key
 MIN_KEY = 8  # characters; shorter is a slip of the hand
 
 
@@ -40,6 +42,7 @@ def model_access() -> ModelAccess | None:
         key = _cipher().decrypt(bytes(row.secret)).decode()
     except InvalidToken:
         return None
+    redaction.learn(KEY_NAME, key)
     return ModelAccess(key, row.base_url, row.header, "database")
 
 
@@ -58,6 +61,7 @@ def set_credential(*, by: User, api_key: str, base_url: str = "", header: str = 
         )
     if header not in {"bearer", "x-api-key"}:
         raise ValidationError("Choose how the key is sent.", fields={"header": "Choose one."})
+    redaction.learn(KEY_NAME, key)
     with transaction.atomic():
         Credential.objects.all().delete()
         Credential.objects.create(

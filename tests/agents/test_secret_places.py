@@ -20,13 +20,16 @@ from agents.harness.redacted_sink import RedactedSink
 from agents.harness.redaction import Redactor, Secret, shared
 from agents.harness.testing import ListSink
 from agents.hunks import describe
-from agents.known_secrets import product_secrets
+from agents.known_secrets import product_secrets, redactor_of_run
 from agents.sandbox import Sandbox
 from agents.sandbox_levels import SandboxLevel
 from agents.sandbox_probe import probe
 from agents.workspaces.diffs import Diff, FileDiff
+from board.actions import credentials
 from board.actions.approvals import Question
 from board.celery import app
+from board.events import Actor, CardSentBack, publish
+from board.models import Event, Project, User
 
 VALUE = "tok-4f8a91c2d3e4b5a6f7-and-more"
 REDACTOR = Redactor([Secret("API_TOKEN", VALUE)])
@@ -256,3 +259,18 @@ def test_no_task_carries_anything() -> None:
     assert len(ours) >= 4
     assert [task.name for task in ours if inspect.signature(task.run).parameters] == []
     assert app.conf.accept_content == ["json"]
+
+
+@pytest.mark.django_db
+def test_a_key_that_an_owner_enters_is_hidden_from_then_on(alice: User) -> None:
+    key = "some-provider-key-4f8a91c2"
+    credentials.set_credential(by=alice, api_key=key)
+    assert shared.text(f"401 for {key}") == "401 for [redacted: model key]"
+    assert redactor_of_run().text(key) == "[redacted: model key]"
+
+
+@pytest.mark.django_db
+def test_an_event_holds_no_secret(project: Project, alice: User) -> None:
+    shared.learn([Secret("API_TOKEN", VALUE)])
+    publish(project.pk, CardSentBack(comment=f"use {VALUE}"), by=Actor.person(alice))
+    assert Event.objects.latest("seq").payload == {"comment": "use [redacted: API_TOKEN]"}
