@@ -13,6 +13,8 @@ from agents.harness.ports import Tier, ToolCall
 
 # A place that exists on paper only: a call that a person types is judged without any file.
 WORKSPACE = Path("/srv/agents/workspaces/card")
+MOST_EXAMPLES = 300  # in one text
+EXAMPLE_CHARACTERS = 1_000
 _RUNS_ANYTHING = frozenset(
     ["sh", "bash", "dash", "zsh", "fish", "env", "sudo", "su", "doas", "xargs", "parallel", "find",
      "python", "python3", "node", "deno", "bun", "ruby", "perl", "php", "npx", "uvx", "pipx",
@@ -32,10 +34,20 @@ def check(text: str) -> list[Problem]:
     """Everything that is wrong with a policy, by line; empty if it may be saved."""
     _, problems = policy_yaml.read(text)
     if not problems:
-        problems = [
-            problem for one in policy_yaml.examples(text) if (problem := _tried(one)) is not None
-        ]
+        problems = list(_tried_all(policy_yaml.examples(text)))
     return sorted(problems, key=lambda problem: problem.line)
+
+
+def _tried_all(found: list[Example]) -> Iterator[Problem]:
+    """Each takes some milliseconds, and whoever may try a call may send any text."""
+    if len(found) > MOST_EXAMPLES:
+        yield Problem(found[MOST_EXAMPLES].line, f"has more than {MOST_EXAMPLES} examples")
+        return
+    for one in found:
+        if len(one.text) > EXAMPLE_CHARACTERS:
+            yield Problem(one.line, f"an example is longer than {EXAMPLE_CHARACTERS:,} characters")
+        elif (problem := _tried(one)) is not None:
+            yield problem
 
 
 def warnings(text: str) -> Iterator[Problem]:

@@ -63,6 +63,15 @@ def test_a_hostile_text_is_a_problem_and_no_crash(text):
     assert check(text)
 
 
+def test_examples_are_bounded():
+    many = "".join(f"    - ls {number}\n" for number in range(301))
+    head = "version: 1\ndeny:\n  commands:\n  - rule: ls *\n    match:\n"
+    (problem,) = check(head + many)
+    assert (problem.line, problem.message) == (306, "has more than 300 examples")
+    (problem,) = check(f"{head}    - ls {'x' * 1000}\n")
+    assert "longer than 1,000 characters" in problem.message
+
+
 def test_a_broad_rule_is_warned_of():
     found = list(warnings("version: 1\nallow:\n  commands:\n  - make docs *\n  - python *\n"))
     assert [(one.line, "any program" in one.message) for one in found] == [(5, True)]
