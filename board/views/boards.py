@@ -8,7 +8,7 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from board.access import get_project
-from board.fragments import board_cards, column_cards, render_card, render_notices
+from board.fragments import BoardCard, board_cards, column_cards, render_card, render_notices
 from board.fragments.questions import cord, open_questions
 from board.models import Card, Column, Project
 from board.states import Lane
@@ -40,23 +40,22 @@ def board_context(project: Project) -> dict[str, Any]:
     columns = list(
         Column.objects.filter(project=project).annotate(total=on_board).order_by("position", "pk")
     )
-    cards: dict[int, list[str]] = {column.pk: [] for column in columns}
-    ends: dict[int, str] = {}
-    for face in board_cards(project, first=FIRST, questions=questions):
-        cards[face.column_id].append(render_card(face))
-        ends[face.column_id] = face.rank
+    # The totals are of a moment before the cards. Whether a column goes on is told by its cards alone:
+    # behind the end of what is loaded, the live client shows nothing.
+    cards: dict[int, list[BoardCard]] = {column.pk: [] for column in columns}
+    for face in board_cards(project, first=FIRST + 1, questions=questions):
+        cards[face.column_id].append(face)
     lanes = []
     for column in columns:
         glyph, hint = LANES[Lane(column.lane)]
-        shown = cards[column.pk]
+        shown, goes_on = cards[column.pk][:FIRST], len(cards[column.pk]) > FIRST
         lanes.append(
             {
                 "column": column,
                 "icon": glyph,
                 "hint": hint,
-                "cards": "".join(shown),
-                "rest": max(column.total - len(shown), 0),
-                "end": ends.get(column.pk, ""),
+                "cards": "".join(render_card(face) for face in shown),
+                "end": shown[-1].rank if goes_on else "",
                 "is_over": column.limit is not None and column.total > column.limit,
                 "takes_new": column.lane in {Lane.BACKLOG, Lane.QUEUED},
             }

@@ -10,6 +10,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from board.actions import archiving, runs
+from board.fragments import board_cards
 from board.models import Card, Column, Project, Run, User
 from board.ranks import rank_between
 from board.states import Lane
@@ -98,6 +99,23 @@ def test_a_long_column_goes_on_by_fragment(client: Client, alice: User, project:
     assert answer.content.decode().count("<li ") == 40
     assert f'data-rank="{ranks[60]}"' in answer.content.decode()
     assert answer["X-End"] == ""
+
+
+def test_a_card_that_leaves_its_column_while_the_page_is_made_does_not_cut_the_column_off(
+    client: Client, alice: User, running: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its total counts one more card than the page holds. The next card must be shown all the same."""
+    read = board_cards
+
+    def moved_meanwhile(*args: Any, **options: Any) -> Any:
+        runs.request_cancel(running, by=alice)
+        runs.end_cancelled(running.pk, running.fence, active_seconds=1.0)
+        return read(*args, **options)
+
+    monkeypatch.setattr("board.views.boards.board_cards", moved_meanwhile)
+    html = of(client, alice).get("/p/BIL/").content.decode()
+    assert "data-end" not in html
+    assert "data-more" not in html
 
 
 def test_a_column_of_another_board_is_not_there(
