@@ -18,6 +18,7 @@ from agents.harness.redaction import Secret
 from agents.harness.secret_shapes import is_random
 
 MOST_BYTES = 1_000_000  # of a file that is read for its values
+MOST_VALUES = 300  # of one file; each is looked for in some thirty spellings
 MOST_FILES = 200  # that are looked at below one folder
 _LINE = re.compile(
     r"^[ \t]*(?:export[ \t]+|-[ \t]+)?[\"']?(?P<name>[A-Za-z_][\w.\-]*)[\"']?[ \t]*[=:][ \t]*(?P<value>.*?)[ \t,;]*$",
@@ -50,7 +51,9 @@ def values_in_file(label: str, content: bytes) -> list[Secret]:
         found = list(_in_lines(text))
     if not found and len(text.split()) == 1:  # the secret is all there is
         found = [Secret(label, text.strip())]
-    return found
+    # A state file has thousands of values; those with telling names come first.
+    found.sort(key=lambda secret: not _SECRET_NAME.search(secret.name))
+    return list(dict.fromkeys(found))[:MOST_VALUES]
 
 
 def _in_json(name: str, value: Any) -> Iterator[Secret]:

@@ -15,7 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agents.harness.redaction import MAX_HELD, Redactor, Secret, TextStream
-from agents.harness.secret_files import values_in_file
+from agents.harness.secret_files import MOST_VALUES, values_in_file
 
 KEY = "sk-ant-api03-Zq8vN2xR7tLw4KfBd9HsYc1mGp5eJu6aTo3iXn0QkVrWzMbEhCjDyFgPlSs-AAA"
 ODD = "p'a\"s$s /w+ör\\d&<%7>=="
@@ -255,6 +255,14 @@ RANDOM_THING=q8W2e7R1t6Y3u5I4o9P0
 )
 def test_the_secrets_of_other_files_are_found(name, content, value):
     assert value in {secret.value for secret in values_in_file(name, content.encode())}
+
+
+def test_of_a_file_with_thousands_of_values_the_telling_ones_are_taken():
+    values = {f"id_{n}": f"q8W2e7R1t6Y3u5I4o9P{n:05}" for n in range(5_000)}
+    content = json.dumps({**values, "master_password": "zK81-ssd9"}).encode()
+    found = values_in_file("terraform.tfstate", content)
+    assert len(found) == MOST_VALUES
+    assert found[0] == Secret("master_password", "zK81-ssd9")
 
 
 def test_looking_for_secrets_needs_nothing_of_django():
