@@ -13,6 +13,7 @@ from board.templatetags.markup import agent_face, face, icon, plural, since
 from board.unseen import is_unseen
 
 SHOWN = 2  # questions in the banner; the others are one click away
+MAX_SEEN = 100  # characters that fit the banner also where it is narrow
 MAX_LINES, MAX_CHARACTERS = 3, 280  # what a person takes in whole before answering from the banner
 
 WANTS = {
@@ -131,13 +132,16 @@ def _row(question: Approval) -> str:
     run, card = question.run, question.run.card
     who = run.agent or "The agent"
     short = "" if is_short(question) else " ask-row__acts--short"
+    text = call_text(question)
+    # What does not fit is scrolled, by keys too.
+    scrolls = ' tabindex="0" role="region" aria-label="The call"' if len(text) > MAX_SEEN else ""
     why = escape(str(question.reasons[0])) if question.reasons else ""
     return (
         f'<li class="ask-row" data-question="{question.pk}" tabindex="-1">'
         f'<p class="ask-row__who">{agent_face(who)}<strong>{escape(who)}</strong> wants to {wants(question)}'
         f' for <a class="link" href="/cards/{card.ref}/run/">{card.ref}</a> · '
         f"{since(question.created_at)}{_marks(question)}</p>"
-        f'<p class="ask-row__what"><code dir="ltr">{visible(call_text(question))}</code>'
+        f'<p class="ask-row__what"><code dir="ltr"{scrolls}>{visible(text)}</code>'
         f'<span class="ask-row__why">{why}</span></p>'
         f'<div class="ask-row__acts{short}">{Buttons(question, keys=True)}</div></li>'
     )
