@@ -17,7 +17,7 @@ from agents.sandbox_levels import BUBBLEWRAP, LANDLOCK, NONE, SandboxLevel
 
 _PROBE_SECONDS = 10.0
 _NO_NESTED_NAMESPACES = "--disable-userns"  # bubblewrap 0.8 and later
-_ASKS = "so every shell command has to be approved"
+_ASKS = "so each shell command that does more than read has to be approved"
 
 
 @cache

@@ -19,7 +19,7 @@ ADVICE = {
         "and deleting folders or running code outside the tests asks. Install bubblewrap for the best level."
     ),
     "none": (
-        "Commands run unconfined, so every shell command asks. Install bubblewrap "
+        "Commands run unconfined, so each that does more than read asks. Install bubblewrap "
         "(Debian, Ubuntu: apt install bubblewrap), allow user namespaces, and start the worker again."
     ),
 }

@@ -108,7 +108,7 @@ def test_a_program_that_cannot_isolate_gives_a_lower_level_and_its_reason(tmp_pa
     level = look_again()
     assert level.name == "none"
     assert "No permissions to create new namespace" in level.message
-    assert "every shell command has to be approved" in level.message
+    assert "each shell command that does more than read has to be approved" in level.message
 
 
 def test_no_secret_passes_the_allow_list():

@@ -247,7 +247,10 @@ def test_notices_say_what_is_wrong(project: Project) -> None:
     ("sandbox", "words"),
     [
         ("landlock", "<strong>here has no bubblewrap</strong>, so its agents ask more often"),
-        ("none", "<strong>here has no sandbox</strong>, so every command of an agent asks first"),
+        (
+            "none",
+            "<strong>here has no sandbox</strong>, so each command that does more than read asks first",
+        ),
         ("broken", "<strong>here has lost its sandbox.</strong>"),
     ],
 )
