@@ -23,7 +23,7 @@ from agents.harness.ports import (
     Verdict,
 )
 from agents.log_sink import LogSink
-from agents.policies import grants, renewed
+from agents.policies import grants, in_force
 from agents.saving import Saver
 from agents.shown import shown
 from board.actions import approvals, journal, steering
@@ -130,7 +130,7 @@ class RunGate:
     async def check(self, call: ToolCall) -> Verdict:
         """Judge the call. What people allowed for this run or for ever counts as allowed."""
         # A version that was saved since the last call counts from here on.
-        self._context = await self._db(renewed, self._context, self._lease.run_id)
+        self._context = (await self._db(in_force, self._lease.run_id)).on(self._context)
         verdict = await asyncio.to_thread(decide, call, self._context)
         if verdict.tier is Tier.ASK:
             granted = await self._db(approvals.grants_of, self._lease.run_id)

@@ -1,7 +1,7 @@
 """The gate's view of one run: its places, its commands, and what people have allowed."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -47,19 +47,31 @@ def policy_context(brief: Brief, desk: Desk) -> Context:
     )
 
 
-def renewed(context: Context, run_id: int) -> Context:
-    """Return `context` with the rules and the profile that bind the run now.
+@dataclass(frozen=True)
+class InForce:
+    """The rules and the profile that bind a run at one moment."""
+
+    policy: LoadedPolicy
+    profile: Profile
+
+    def on(self, context: Context) -> Context:
+        """Return `context` with these."""
+        rules, version = self.policy.rules, self.policy.version
+        return replace(context, rules=rules, policy_version=version, profile=self.profile)
+
+
+def in_force(run_id: int) -> InForce:
+    """Return what binds the run now.
 
     Raises FatalError if a file, or a version that an older Pullcord has stored, is not valid.
     """
     binding = binding_of(run_id)
-    policy = _in_force(binding.scopes)
-    return replace(
-        context,
-        rules=policy.rules,
-        policy_version=policy.version,
-        profile=Profile(binding.profile),
-    )
+    return InForce(_in_force(binding.scopes), Profile(binding.profile))
+
+
+def renewed(context: Context, run_id: int) -> Context:
+    """Return `context` with what binds the run now. Raises as `in_force`."""
+    return in_force(run_id).on(context)
 
 
 def _in_force(scopes: Sequence[ScopeText] = ()) -> LoadedPolicy:
