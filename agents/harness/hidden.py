@@ -9,6 +9,7 @@ from typing import Any
 
 from agents.harness.ports import Json, ToolCall
 from agents.harness.redaction import MARKER, Redactor
+from agents.harness.transcript import SIGNED
 
 # The inputs that reach a file or a program.
 WRITTEN = {"write_file": "content", "edit_file": "new", "bash": "command"}
@@ -34,11 +35,13 @@ class HiddenInputs:
         blocks: list[Json] = []
         hidden: list[str] = []
         for block in content:
-            stored = self._redactor.json(block)
-            if block["type"] == "thinking":
+            if block["type"] in SIGNED:
+                # What is changed in it would be refused, so it is kept as it is or not at all.
                 text = str(block.get("thinking", ""))
-                if self._redactor.text(text) != text:
-                    continue  # it is signed: what is changed in it would be refused
+                if self._redactor.text(text) == text:
+                    blocks.append(dict(block))
+                continue
+            stored = self._redactor.json(block)
             if block["type"] == "tool_use" and stored["input"] != block["input"]:
                 self._inputs[block["id"]] = block["input"]
                 hidden.append(block["id"])

@@ -77,8 +77,6 @@ class Redactor:
         match value:
             case str():
                 return self.text(value)
-            case {"type": "thinking" | "redacted_thinking"}:
-                return value  # signed by the model's server: kept as it is, or not at all
             case dict():
                 return {self.json(name): self.json(item) for name, item in value.items()}
             case list() | tuple():

@@ -21,6 +21,8 @@ from agents.harness.ports import (
 from agents.harness.redaction import Redactor
 from agents.harness.unicode import clean
 
+SIGNED = frozenset({"thinking", "redacted_thinking"})  # blocks of a reply; see hidden.py
+
 
 class Transcript:
     """Every write is committed by the journal first, then seen in `entries`."""
@@ -68,12 +70,22 @@ class Transcript:
         model: str = "",
     ) -> None:
         """Commit the outcome of an entry; see `Journal.finish`."""
-        response = self._clean(response)
+        response = self._clean_response(seq, response)
         await self._journal.finish(seq, response, status=status, usage=usage, model=model)
         self._entries[seq - 1] = replace(self._entries[seq - 1], status=status, response=response)
 
     def _clean(self, value: Any) -> Any:
         return self._redactor.json(clean(value))
+
+    def _clean_response(self, seq: int, response: Json) -> Json:
+        """Redact an outcome, but for the thinking of a reply, which is signed and was looked at before."""
+        cleaned: Json = self._clean(response)
+        if self._entries[seq - 1].kind is EntryKind.MODEL and "content" in response:
+            cleaned["content"] = [
+                clean(block) if block.get("type") in SIGNED else redacted
+                for block, redacted in zip(response["content"], cleaned["content"], strict=True)
+            ]
+        return cleaned
 
     async def _append(self, entry: Entry) -> None:
         if entry.seq == len(self._entries) + 1:

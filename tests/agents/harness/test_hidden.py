@@ -91,6 +91,19 @@ async def test_a_marker_is_never_written_in_place_of_a_value(hiding: Rig) -> Non
     assert "must not be written" in hiding.results()[0][0]
 
 
+async def test_an_input_that_looks_like_thinking_is_redacted_all_the_same(hiding: Rig) -> None:
+    odd = {
+        "type": "thinking",
+        "thinking": VALUE,
+        "signature": VALUE,
+        "data": [{"type": "thinking", "x": VALUE}],
+    }
+    hiding.tools["act"].schema["properties"]["odd"] = {"type": "object"}
+    await hiding.run(calls(("act", {"odd": odd})), DONE)
+    assert hiding.calls.of("act") == [{"odd": odd}]
+    assert VALUE not in everything(hiding)
+
+
 async def test_thinking_about_a_secret_is_left_out_and_other_thinking_kept_as_it_is(
     hiding: Rig,
 ) -> None:
