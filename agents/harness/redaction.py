@@ -97,10 +97,18 @@ class Redactor:
         """Return a filter for one stream of chunks."""
         return Stream(self)
 
-    def split(self, data: bytes) -> tuple[bytes, bytes]:
-        """Return what of `data` may leave now, redacted, and what must wait for the next chunk."""
+    def behind(self, before: bytes, data: bytes) -> bytes:
+        """Return `data` without secrets, as it is found behind `before`, which has left already."""
+        spans = _spans_behind(self._index, before, data)
+        return _replaced(data, spans) if spans else data
+
+    def split(self, data: bytes, before: bytes = b"") -> tuple[bytes, bytes]:
+        """Return what of `data` may leave now, redacted, and what must wait for the next chunk.
+
+        `before` is what stood in front of `data` and has left: a key does not begin within a word.
+        """
         index = self._index
-        spans = _spans(index, data)
+        spans = _spans_behind(index, before, data)
         cut = min(index.open_from(data), secret_shapes.open_from(data))
         for start, end, _ in spans:
             if end == len(data) or start < cut < end:
@@ -115,6 +123,7 @@ class Stream:
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
         self._held = b""
+        self._before = b""  # the last bytes that have left, as they came
         self._fresh = 0  # bytes of it that have not been looked at
         self._dropped = 0
         self._until: re.Pattern[bytes] | None = None  # everything before this is dropped
@@ -134,8 +143,10 @@ class Stream:
                 if self._dropped > _MAX_DROPPED:
                     self._until = None
                 return b""
+            self._before = data[: match.end()][-_CONTEXT:]
             data, self._until = data[match.end() :], None
-        out, self._held = self._redactor.split(data)
+        out, self._held = self._redactor.split(data, self._before)
+        self._before = (self._before + data[: len(data) - len(self._held)])[-_CONTEXT:]
         if len(self._held) > MAX_HELD:
             out += self._give_up()
         return out
@@ -143,22 +154,24 @@ class Stream:
     def close(self) -> bytes:
         """Return the rest."""
         held, self._held = self._held, b""
-        return b"" if self._until is not None else self._redactor.data(held)
+        return b"" if self._until is not None else self._redactor.behind(self._before, held)
 
     def _give_up(self) -> bytes:
         """Let go of a tail that has become too long; the rest of a key that began in it is dropped."""
         held, self._held = self._held, b""
+        before, self._before = self._before, held[-_CONTEXT:]
         self._dropped = 0
         if secret_shapes.BEGIN in held and secret_shapes.END not in held:
             self._until = _END_OF_KEY
             start = held.index(secret_shapes.BEGIN)
-            return self._redactor.data(held[:start]) + b"[redacted: private key]"
-        clean = self._redactor.data(held)
+            return self._redactor.behind(before, held[:start]) + b"[redacted: private key]"
+        clean = self._redactor.behind(before, held)
         if clean.endswith(b"]") and not held.endswith(b"]"):
             self._until = _END_OF_TOKEN
         return clean
 
 
+_CONTEXT = 16  # bytes in front of a key that say whether it is one; more than any shape looks back
 _LONGEST_END = 44  # bytes of the line that ends a private key
 _END_OF_KEY = re.compile(rb"-----END [A-Z0-9 ]{0,30}-----")
 _END_OF_TOKEN = re.compile(rb"(?=[^" + re.escape(secret_shapes.TOKEN) + rb"])")
@@ -183,6 +196,13 @@ def _spans(index: Index, data: bytes) -> list[Span]:
     """Return what is to be replaced, in order, without overlaps."""
     found = [*index.known_in(data), *secret_shapes.keys_in(data), *secret_shapes.values_in(data)]
     return _without_overlaps(found) if found else found
+
+
+def _spans_behind(index: Index, before: bytes, data: bytes) -> list[Span]:
+    """Return what is to be replaced in `data`, as it is found behind `before`."""
+    skip = len(before)
+    found = _spans(index, before + data)
+    return [(start - skip, end - skip, name) for start, end, name in found if start >= skip]
 
 
 def _without_overlaps(spans: list[Span]) -> list[Span]:

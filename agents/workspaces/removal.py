@@ -12,6 +12,7 @@ from agents.workspaces.errors import WorkspaceError
 from agents.workspaces.git import git
 from agents.workspaces.hub import create_bare, take_ref
 from agents.workspaces.saves import commit_all
+from agents.workspaces.secret_checks import BY_NAME
 from agents.workspaces.trees import delete_tree, size_of
 from agents.workspaces.worktrees import (
     Worktree,
@@ -51,7 +52,7 @@ class Leftover:
 def remove_worktree(worktree: Worktree, hub: Path) -> None:
     """Save what is not in the hub under `refs/kept/<name>`, then delete the worktree.
 
-    Ignored files and secrets are not work and go with it. Raises WorkspaceError with code
+    Ignored files and files of secrets are not work and go with it. Raises WorkspaceError with code
     `unsaved`, and deletes nothing, if there is something that git cannot take.
     """
     if worktree.branch:
@@ -69,8 +70,9 @@ def _save(worktree: Worktree) -> str:
     if not worktree.path.is_dir():  # somebody deleted it by hand
         return git("rev-parse", worktree.saved_ref, git_dir=worktree.git_dir).line
     saved = commit_all(worktree, "Keep what was not committed")
-    if saved.skipped:
-        what = "; ".join(saved.skipped[:5])
+    work = [reason for reason in saved.skipped if not reason.endswith(BY_NAME)]
+    if work:
+        what = "; ".join(work[:5])
         message = f"{worktree.path} is kept, because this could not be saved: {what}."
         raise WorkspaceError(message, code="unsaved")
     return saved.sha

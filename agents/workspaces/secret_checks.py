@@ -14,6 +14,7 @@ from agents.workspaces.git import git
 from agents.workspaces.worktrees import Worktree
 
 MAX_BYTES = 5_000_000  # of one file that is looked through
+BY_NAME = ": named like a file of secrets"  # the end of why such a file is left out
 _MORE_EXAMPLES = (".defaults", ".example", ".sample", ".template", ".dist")
 
 
@@ -29,7 +30,7 @@ class SecretCheck:
         """Why a new file is left out, as `path: reason`, or b""."""
         name = os.fsdecode(path.rpartition(b"/")[2])
         if is_secret_name(name) and not name.casefold().endswith(_MORE_EXAMPLES):
-            return path + b": named like a file of secrets"
+            return path + BY_NAME.encode()
         found = self._redactor.known_in(path) or self._redactor.found_in(self._content(path))
         return path + f": holds a secret ({found})".encode() if found else b""
 

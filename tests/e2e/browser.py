@@ -1,6 +1,7 @@
 """What the browser tests share: sessions of people, tabs that note every complaint, and axe-core."""
 
 import json
+import time
 from typing import Any
 
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect
@@ -77,6 +78,14 @@ class Tabs:
 def is_live(page: Page) -> None:
     """Wait until the page hears of what happens."""
     expect(page.locator(".live")).to_have_text("Live")
+
+
+def wait_until(page: Page, condition: str, *, seconds: float = 20.0) -> None:
+    """Wait until a script's expression is true. Playwright's own wait needs `eval`, which our pages forbid."""
+    deadline = time.monotonic() + seconds
+    while not page.evaluate(condition):
+        assert time.monotonic() < deadline, f"waited in vain for {condition}"
+        page.wait_for_timeout(50)
 
 
 def sessions(product: Product, world: str) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.e2e.browser import LOOKS, SIGN_IN, Tabs, faults
+from tests.e2e.browser import LOOKS, SIGN_IN, Tabs, faults, wait_until
 from tests.product import Product
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(400)]
@@ -248,7 +248,7 @@ def test_a_question_is_notified_only_while_the_tab_is_not_seen(
     assert page.evaluate("window.told") == []
     newest = product.manage("shell", "--no-imports", "-c", code).strip()
     page.evaluate("window.isHidden = true; document.dispatchEvent(new Event('visibilitychange'))")
-    page.wait_for_function("window.told.length > 0")
+    wait_until(page, "window.told.length > 0")
     ((words, tag),) = page.evaluate("window.told")
     assert words.startswith("agent-3 asks about BIL-")
     assert tag == f"pullcord-question-{newest}"

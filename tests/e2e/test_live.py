@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.e2e.browser import sessions
+from tests.e2e.browser import sessions, wait_until
 from tests.product import Product
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
@@ -191,8 +191,8 @@ def test_ops_wait_while_a_card_is_dragged(world: World):
     page.evaluate(tell, {"columns": [column]})
     made = world.product.card("BIL", "Made during a drag")
     seq = "Number(document.querySelector('[data-board]').dataset.seq)"
-    before = page.evaluate(seq)
-    page.wait_for_function(f"{seq} >= {before}")
+    last = world.product.get("/events?project=BIL&after=0")[-1]["seq"]
+    wait_until(page, f"{seq} >= {last}")  # the page has heard of it
     card = page.locator(f'[data-ref="{made["ref"]}"]')
     expect(card).to_have_count(0)
     page.evaluate("document.dispatchEvent(new CustomEvent('pullcord:dropped'))")

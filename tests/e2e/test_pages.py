@@ -1,6 +1,7 @@
 """Every screen but the board in a real browser: no fault of access, policy or console; and what scripts add."""
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -209,6 +210,7 @@ def test_a_question_is_answered_by_keys_only_while_it_has_the_focus(
     page.keyboard.press("j")
     page.keyboard.press("j")
     page.keyboard.press("o")
+    page.wait_for_url(re.compile(r"/approvals/\d+/$"))
     page.goto(f"/approvals/{world['short'][1]}/")
     page.keyboard.press("a")
     expect(page.get_by_role("button", name="Approve once")).to_be_visible()

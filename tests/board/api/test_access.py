@@ -27,6 +27,7 @@ ROUTES = {
         "",
     ),
     ("GET", "/projects/{key}"): (None, READ, ""),
+    ("GET", "/projects/{key}/reports"): (None, READ, ""),
     ("GET", "/projects/{key}/policy"): (None, READ, ""),
     ("PUT", "/projects/{key}/policy"): (NEW_POLICY, CHANGE | {"bob": 403}, ""),
     ("POST", "/projects/{key}/policy/test"): ({"input": {"command": "ls"}}, READ, ""),
