@@ -163,7 +163,11 @@ def valkey() -> Iterator[str]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """On PostgreSQL, leave out what uses no database: SQLite's turn has run it in the same way."""
+    """On PostgreSQL, leave out what SQLite's turn has run in the same way.
+
+    That is what uses no database, and what only looks at pages: their views and fragments are also
+    tested without a browser, on both databases. What a card goes through stays, browser and all.
+    """
     if not os.environ.get(URL):
         return
     left_out = [item for item in items if not uses_database(item)]
@@ -172,9 +176,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def uses_database(item: pytest.Item) -> bool:
-    """Return whether the test reaches a database, by a mark or by a fixture."""
+    """Return whether the test reaches a database in a way of its own, by a mark or by a fixture."""
     fixtures = {"db", "transactional_db", "live_server"} & set(getattr(item, "fixturenames", ()))
-    marks = ("django_db", "postgres", "process", "browser")
+    marks = ("django_db", "postgres", "process")
     return bool(fixtures) or any(item.get_closest_marker(mark) for mark in marks)
 
 
