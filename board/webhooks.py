@@ -21,6 +21,9 @@ MOST_SECONDS = 15.0  # for all of it, however slowly the other side speaks
 MAX_URL = 2_000  # characters
 OK, REDIRECTS, REFUSALS = 200, 300, 400  # where these kinds of status begin
 NAT64 = ipaddress.ip_network("64:ff9b::/96")
+# Not public, whatever the tables of this Python say: the IETF's own and, of Azure, the host of the
+# virtual machine, which hands out its secrets.
+NOT_PUBLIC = tuple(map(ipaddress.ip_network, ("192.0.0.0/24", "fec0::/10", "168.63.129.16/32")))
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -85,6 +88,8 @@ def is_public(text: str) -> bool:
     inner = _wrapped(address)
     if inner is not None:
         return is_public(str(inner))
+    if any(address in network for network in NOT_PUBLIC):
+        return False
     return address.is_global and not address.is_multicast and not address.is_reserved
 
 

@@ -57,7 +57,7 @@ def receiver() -> Iterator[Receiver]:
         "0.0.0.1", "224.0.0.1", "240.0.0.1", "255.255.255.255", "192.0.2.1",
         "::1", "::", "fe80::1", "fe80::1%eth0", "fd00::1", "ff02::1", "::ffff:127.0.0.1",
         "::ffff:169.254.169.254", "64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe", "2002:7f00:1::",
-        "2001:db8::1",
+        "2001:db8::1", "192.0.0.8", "fec0::1", "168.63.129.16", "::ffff:168.63.129.16",
     ],
 )  # fmt: skip
 def test_an_address_that_is_not_on_the_public_internet_is_known_as_such(address: str) -> None:
