@@ -63,7 +63,6 @@ class Proxy:
 
         Raises OSError if there can be none.
         """
-        path.unlink(missing_ok=True)
         listener = _bound(path)
         self._server = await asyncio.start_unix_server(self._serve, sock=listener, limit=MAX_HEAD)
 
@@ -143,6 +142,7 @@ class Proxy:
 
 def _bound(path: Path) -> socket.socket:
     """Return a socket at `path`, also where that is longer than the 107 bytes of an address."""
+    path.unlink(missing_ok=True)
     folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
     listener = socket.socket(socket.AF_UNIX)
     try:

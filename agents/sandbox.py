@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from agents import cgroups, landlock, processes, seccomp
+from agents import cgroups, landlock, processes, sandbox_network, seccomp
 from agents.harness.ports import CommandResult
 from agents.harness.redaction import Redactor
 from agents.process_trees import tasks_of
@@ -52,7 +52,8 @@ class Sandbox:
     has left. The home is empty in each command. `outputs` takes the spooled output. `hidden` are
     folders of the product (data, configuration) that must not be visible even if they lie in a
     system folder. `network` opens the network; it is for set-up commands that a person has written.
-    `redactor` takes the run's secrets out of all output.
+    `proxy` is the socket of the run's proxy, through which alone it is reached otherwise; only on
+    the first level. `redactor` takes the run's secrets out of all output.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class Sandbox:
         level: SandboxLevel,
         git: PrivateGit | None = None,
         network: bool = False,
+        proxy: Path | None = None,
         hidden: Sequence[Path] = (),
         readable: Sequence[Path] = (),
         extra_env: Mapping[str, str] | None = None,
@@ -75,6 +77,7 @@ class Sandbox:
         self._level = level
         self._git = git
         self._network = network
+        self._proxy = proxy if level.name == BUBBLEWRAP and not network else None
         self._redactor = redactor
         self._hidden = [path.resolve() for path in hidden]
         self._readable = [path.resolve() for path in readable]
@@ -88,6 +91,8 @@ class Sandbox:
                 git.prepare()
                 # Without the mounts a commit would go to the shared refs, its objects to private ones.
                 self._environment |= git.environment()
+            if self._proxy is not None:
+                self._environment |= sandbox_network.environment()
             self._prefix = self._bwrap_arguments()
 
     @property
@@ -109,6 +114,8 @@ class Sandbox:
         """
         spool = self._outputs / f"command-{secrets.token_hex(4)}.txt"
         bash = ["bash", "--noprofile", "--norc", "-c", command]
+        if self._proxy is not None:
+            bash = sandbox_network.command(bash)
         with contextlib.ExitStack() as stack:
             # The limits are set inside: a count of processes is one of a user namespace.
             argv, descriptors = self._isolated(_limits(self._level).wrap(bash), stack)
@@ -199,6 +206,7 @@ class Sandbox:
         etc = self._outputs / ".etc"
         copy_etc(etc)
         arguments += system_arguments(etc=etc)
+        arguments += sandbox_network.mounts(self._proxy)
         arguments += ["--bind", str(self._scratch), "/tmp"]  # noqa: S108  it is private
         for folder in [*self._interpreters, *self._readable]:
             arguments += ["--ro-bind", str(folder), str(folder)]

@@ -27,10 +27,11 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PYTHON_LOCKS = ("requirements.lock", "requirements-dev.lock")
 
 # These start processes: the one module for it, the set-up, which runs before it is importable, and
-# the launcher, a program of its own, which becomes the command that it was started for.
+# the launcher and the forwarder, programs of their own, which become the command that they start.
 MAY_START_PROCESSES = (
     "agents/landlock_launcher.py",
     "agents/processes.py",
+    "agents/sandbox_forwarder.py",
     "board/management/setup.py",
 )
 # These read the environment: the settings; the entry points, which choose the settings module; and
