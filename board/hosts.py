@@ -36,7 +36,7 @@ def normal(text: str) -> str:
     name = _ascii(text.removesuffix("."), shown).lower()
     labels = name.split(".")
     if len(name) > MAX_HOST or not all(_LABEL.fullmatch(label) for label in labels):
-        raise HostError(f"{shown} is not the name of a host, such as pypi.org.")
+        raise HostError(f"{shown} is not the name of a host, such as pkg.example.")
     if _NUMBER.fullmatch(labels[-1]):
         raise HostError(f"{shown} is an address. Write the name of the host.")
     if len(labels) == 1:
