@@ -27,6 +27,7 @@ class Brief:
     target_branch: str
     setup_command: str
     secret_files: Sequence[str]  # of the local repository, copied into the worktree
+    network_hosts: Sequence[str]  # that commands may reach, in the best sandbox
     checks: Sequence[str]
     is_rehearsal: bool
     profile: str  # of tools: the narrower of the project's and the card's
@@ -54,6 +55,7 @@ def load_brief(run_id: int, fence: int) -> Brief:
         target_branch=project.target_branch,
         setup_command=project.setup_command,
         secret_files=tuple(project.secret_files),
+        network_hosts=tuple(project.network_hosts),
         checks=tuple(card.checks),
         is_rehearsal=project.is_rehearsal,
         profile=narrower(project.tool_profile, card.tool_profile),

@@ -1,14 +1,20 @@
 """The desk of one run: its worktree, sandbox and tools on this machine."""
 
 import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agents.harness.errors import FailureKind, FatalError
+from agents.harness.ports import Sink
 from agents.harness.redaction import Redactor
 from agents.harness.tools.registry import ToolContext
 from agents.hunks import describe
+from agents.proxy import Proxy
 from agents.sandbox import Sandbox
+from agents.sandbox_levels import BUBBLEWRAP
 from agents.sandbox_mounts import PrivateGit as SandboxGit
 from agents.sandbox_probe import probe
 from agents.workspaces.diffs import diff
@@ -41,11 +47,16 @@ class Desk:
         *,
         hidden: list[Path],
         redactor: Redactor | None = None,
+        hosts: Sequence[str] = (),
     ) -> None:
         self.worktree = worktree
         self.redactor = redactor or Redactor()
         self.where = where
         self._hidden = hidden
+        self._listed = hosts
+        # Only there has a command a network of its own, in which the proxy is the one way out.
+        self.hosts = frozenset(hosts) if probe().name == BUBBLEWRAP else frozenset()
+        self._proxy = worktree.private / "proxy.sock" if self.hosts else None
         self._in_hub = ""  # the commit that was taken over last
         self.left_out: tuple[str, ...] = ()  # files that the last save could not take, with why
         self.scratch = worktree.private / "scratch"
@@ -69,6 +80,7 @@ class Desk:
             git=SandboxGit(git.common, git.entry, git.refs, git.logs, git.objects, git.entry_copy),
             level=probe(),
             network=network,
+            proxy=self._proxy,
             hidden=self._hidden,
             redactor=self.redactor,
         )
@@ -76,6 +88,33 @@ class Desk:
     def shell_for_setup(self) -> Sandbox:
         """Return the shell for the set-up command, which may use the network: a person wrote it."""
         return self._sandbox(network=True)
+
+    @asynccontextmanager
+    async def network(self, sink: Sink) -> AsyncIterator[None]:
+        """Let commands reach the listed hosts, if the sandbox can hold them to these; noted in `sink`.
+
+        Raises FatalError if the proxy cannot be started.
+        """
+        if self._listed and self._proxy is None:
+            text = (
+                f"The allow-list of hosts is off: it needs bubblewrap, and here is {probe().name}"
+            )
+            sink.emit("note", text=text, level="warning")
+        if self._proxy is None:
+            yield
+            return
+        proxy = Proxy(self.hosts, say=lambda text, level: sink.emit("note", text=text, level=level))
+        try:
+            await proxy.start(self._proxy)
+        except OSError as error:
+            raise FatalError(
+                f"The proxy for the allow-list of hosts cannot be started: {error}. Retry, or empty the list.",
+                kind=FailureKind.INFRASTRUCTURE,
+            ) from error
+        try:
+            yield
+        finally:
+            await proxy.close()
 
     @property
     def is_set_up(self) -> bool:

@@ -40,6 +40,7 @@ class Merging:
     target_branch: str
     setup_command: str
     secret_files: tuple[str, ...]
+    network_hosts: tuple[str, ...]
     checks: tuple[str, ...]
     run_id: int
     fence: int
@@ -89,6 +90,7 @@ def load_card(errand: Errand) -> Merging:
         target_branch=project.target_branch,
         setup_command=project.setup_command,
         secret_files=tuple(project.secret_files),
+        network_hosts=tuple(project.network_hosts),
         checks=tuple(card.checks),
         run_id=run.pk,
         fence=run.fence,
@@ -199,7 +201,9 @@ async def _test(
             redactor=redactor,
             say=lambda text: sink.emit("note", text=text, level="warning"),
         )
-        desk = Desk(worktree, where, hidden=[settings.DATA], redactor=redactor)
+        desk = Desk(
+            worktree, where, hidden=[settings.DATA], redactor=redactor, hosts=card.network_hosts
+        )
         desk.context.cancel = cancel
         if card.setup_command:
             result = await verification.run_command(
@@ -212,9 +216,10 @@ async def _test(
                 return Refused(
                     f"The set-up command failed on the merged tree: {card.setup_command}."
                 )
-        results = await verification.run_checks(
-            card.checks, shell=desk.shell, context=desk.context, sink=sink
-        )
+        async with desk.network(sink):
+            results = await verification.run_checks(
+                card.checks, shell=desk.shell, context=desk.context, sink=sink
+            )
     finally:
         await sink.close()
         await asyncio.to_thread(delete_worktree, where.clone, worktree.path)

@@ -87,7 +87,13 @@ class Seating:
         elif left := kill_left_in(worktree.path):
             log.warning("Killed %s processes that were left in %s", left, worktree.path)
         self._bring_local_files(brief, worktree)
-        return Desk(worktree, where, hidden=[settings.DATA], redactor=self._redactor)
+        return Desk(
+            worktree,
+            where,
+            hidden=[settings.DATA],
+            redactor=self._redactor,
+            hosts=brief.network_hosts,
+        )
 
     def _bring_local_files(self, brief: Brief, worktree: Worktree) -> None:
         bring_local_files(

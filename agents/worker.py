@@ -127,7 +127,8 @@ class RunWork:
             after_turn=saver.after_turn,
             redactor=self._redactor,
         )
-        await self._within_time_limit(brief, lambda: self._attempt(brief, desk, links, saver))
+        async with desk.network(self._sink):
+            await self._within_time_limit(brief, lambda: self._attempt(brief, desk, links, saver))
 
     def _take_desk(self, desk: Desk) -> None:
         """From now on whatever ends this run early kills what runs at its desk."""

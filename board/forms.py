@@ -77,6 +77,21 @@ class ProjectSettingsForm(BoardForm):
         self.fields["model"].help_text = f"Empty: the installation's, {settings.DEFAULT_MODEL}."
 
 
+class NetworkForm(BoardForm):
+    """Hosts, one on each line."""
+
+    hosts = forms.CharField(
+        required=False,
+        max_length=15_000,
+        label="Hosts that agents may reach",
+        widget=forms.Textarea(attrs={**MONO, "rows": 3, "placeholder": "docs.example.org"}),
+        help_text=(
+            "One whole name on each line. Empty: no network. Reading over http, and https with all that it"
+            " carries: what is sent to such a host cannot be seen, so list only hosts that you would let it have."
+        ),
+    )
+
+
 class ProjectForm(ProjectSettingsForm):
     """What a project is made of."""
 

@@ -7,6 +7,7 @@ as they were typed. Addresses are no names: what they lead to is judged when a n
 import re
 
 MAX_HOSTS = 50
+MAX_PROBLEMS = 5  # that are said at once
 MAX_HOST = 253  # characters, the longest name that there is
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")  # as the last part: an address in some spelling
@@ -61,9 +62,18 @@ def _ascii(name: str, shown: str) -> str:
 def parse(text: str) -> tuple[str, ...]:
     """Return the hosts of a text with one on each line, in order, each once.
 
-    Raises HostError, which names the first line that is not a host.
+    Raises HostError, which names each line that is not a host.
     """
-    hosts = tuple(dict.fromkeys(normal(line.strip()) for line in text.split("\n") if line.strip()))
+    hosts: list[str] = []
+    problems: list[str] = []
+    for line in text.split("\n"):
+        try:
+            if line.strip():
+                hosts.append(normal(line.strip()))
+        except HostError as error:
+            problems.append(str(error))
+    if problems:
+        raise HostError(" ".join(problems[:MAX_PROBLEMS]))
     if len(hosts) > MAX_HOSTS:
         raise HostError(f"At most {MAX_HOSTS} hosts.")
-    return hosts
+    return tuple(dict.fromkeys(hosts))

@@ -80,6 +80,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("p/<str:key>/columns/", project_settings.add_column, name="add_column"),
     path("p/<str:key>/columns/<int:column_id>/", project_settings.change_column, name="column"),
     path("p/<str:key>/local-files/", local_files.save, name="local_files"),
+    path("p/<str:key>/network/", project_settings.set_network, name="network"),
     path("p/<str:key>/fetch/", projects.fetch, name="fetch"),
     path("p/<str:key>/team/", team.show, name="team"),
     path("p/<str:key>/team/invite/", team.invite, name="invite"),

@@ -16,6 +16,8 @@ class Project(models.Model):
     setup_command = models.TextField(blank=True)
     # Names of files in the local repository, such as `.env`, that worktrees get a copy of.
     secret_files = models.JSONField(default=list, blank=True)
+    # Hosts that commands in the best sandbox may reach, each as `board.hosts.normal` writes it.
+    network_hosts = models.JSONField(default=list, blank=True)
     max_parallel = models.PositiveSmallIntegerField(default=3)  # runs that hold a slot at once
     auto_merge = models.BooleanField(default=False)
     # Two people for critical calls; and who wrote or queued a card may not approve its calls.

@@ -8,8 +8,9 @@ from django.views.decorators.http import require_http_methods, require_POST
 from board.access import get_project, get_role
 from board.actions import projects
 from board.actions.instructions import current_instruction
+from board.actions.network import set_network_hosts
 from board.errors import BoardError
-from board.forms import ColumnForm, FetchForm, NewColumnForm, ProjectSettingsForm
+from board.forms import ColumnForm, FetchForm, NetworkForm, NewColumnForm, ProjectSettingsForm
 from board.models import Column, Project, User
 from board.states import ROLE_ORDER, ErrandKind, ErrandStatus, Lane, Role
 from board.templatetags.shell import address
@@ -81,6 +82,25 @@ def add_column(request: HttpRequest, key: str) -> HttpResponse:
 
 
 @require_POST
+def set_network(request: HttpRequest, key: str) -> HttpResponse:
+    """Store the hosts that agents may reach."""
+    user = person(request)
+    project = get_project(user, key, role=Role.MAINTAINER)
+    form = NetworkForm(request.POST)
+    if form.is_valid():
+        try:
+            set_network_hosts(project, by=user, text=form.cleaned_data["hosts"])
+        except BoardError as error:
+            form.refuse(error)
+        else:
+            messages.success(
+                request, "The hosts are saved. They count when a run begins or goes on."
+            )
+            return redirect("project_settings", key=project.key)
+    return _page(request, project, user, network_form=form)
+
+
+@require_POST
 def archive(request: HttpRequest, key: str) -> HttpResponse:
     """Take the project out of everyone's list."""
     user = person(request)
@@ -98,6 +118,7 @@ def _page(
     form: ProjectSettingsForm | None = None,
     column_form: ColumnForm | None = None,
     new_column: NewColumnForm | None = None,
+    network_form: NetworkForm | None = None,
 ) -> HttpResponse:
     """Render the page with the one form that was refused, if any, and fresh ones for the rest."""
     role = get_role(user, project.pk)
@@ -113,7 +134,8 @@ def _page(
     ]
     errand = project.errands.filter(kind=ErrandKind.FETCH).order_by("-pk").first()
     failed = errand is not None and errand.status == ErrandStatus.FAILED
-    refused = any(each is not None and each.is_bound for each in (form, column_form, new_column))
+    sent = (form, column_form, new_column, network_form)
+    refused = any(each is not None and each.is_bound for each in sent)
     may_change = ROLE_ORDER[role] >= ROLE_ORDER[Role.MAINTAINER]
     if not may_change:
         for name in main.fields:
@@ -131,6 +153,8 @@ def _page(
         "new_column": new_column or NewColumnForm(prefix="new"),
         "fetch_form": FetchForm(initial={"repository": address(project.repository)}),
         "local_files": local_files_form(project, user) if may_change else None,
+        "network_form": network_form
+        or NetworkForm(initial={"hosts": "\n".join(project.network_hosts)}),
         "no_commits": failed and errand is not None and errand.options.get("code") == NO_COMMITS,
     }
     return render(request, "projects/settings.html", context, status=422 if refused else 200)
