@@ -39,6 +39,7 @@ def policy_context(brief: Brief, desk: Desk) -> Context:
         product_paths=(settings.DATA, settings.BASE_DIR),
         product_urls=(settings.PUBLIC_URL,),
         sandbox=sandbox,
+        hosts=desk.hosts,
         scratch=Path("/tmp") if sandbox == "bubblewrap" else desk.scratch.resolve(),  # noqa: S108
         exact_commands=frozenset(commands),
         rules=policy.rules,

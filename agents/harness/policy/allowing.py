@@ -10,7 +10,7 @@ from agents.harness.policy.values import State
 from agents.harness.policy.walk import Walker
 
 # What a text is named after, if it does several things.
-_ORDER = ("L2", "L3", "L5", "L7", "L4", "L6")
+_ORDER = ("L9", "L2", "L3", "L5", "L7", "L4", "L6")
 
 
 def rules_for(context: Context, text: str) -> tuple[str, ...]:

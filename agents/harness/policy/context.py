@@ -147,7 +147,8 @@ class Context:
     """Everything that `decide` may look at. Paths are absolute; links in them are resolved.
 
     `repository` is the user's main checkout, `product_paths` are the installation, configuration
-    and data of this product. `exact_commands` are the card's acceptance checks and the project's
+    and data of this product. `hosts` are let through by the proxy, which is there only in the
+    sandbox of the first level. `exact_commands` are the card's acceptance checks and the project's
     set-up command, as a person has written them.
     """
 
@@ -159,6 +160,7 @@ class Context:
     home: Path = Path("/home/agent")
     scratch: Path = Path("/tmp")  # noqa: S108  the sandbox's own, see agents/sandbox.py
     sandbox: str = "none"  # `bubblewrap`, `landlock` or `none`
+    hosts: frozenset[str] = frozenset()  # that may be read from: lower case, no dot at the end
     exact_commands: frozenset[str] = frozenset()
     grants: tuple[Grant, ...] = ()
     rules: Policy = field(default_factory=Policy)

@@ -93,6 +93,7 @@ def context_of(text: str, files: Mapping[str, str], rules: Policy) -> Context:
     workspace = Path(words.get("workspace", "/srv/agents/card-1"))
     trusted = (key.removeprefix("mcp.") for key, value in words.items()
                if key.startswith("mcp.") and value == "trusted")  # fmt: skip
+    hosts = words.get("hosts", "").split(",") if words.get("net") == "proxy" else []
     return Context(
         workspace=workspace,
         repository=Path(words["repo"]) if "repo" in words else None,
@@ -101,6 +102,7 @@ def context_of(text: str, files: Mapping[str, str], rules: Policy) -> Context:
         home=Path(words.get("home", "/home/agent")),
         scratch=Path(words.get("scratch", "/tmp")),  # noqa: S108  as the corpora say
         sandbox=_SANDBOXES.get(words.get("sandbox", "off"), "none"),
+        hosts=frozenset(hosts),
         rules=rules,
         trusted_servers=frozenset(trusted),
         files=PaperFiles({str(workspace / name): content for name, content in files.items()}),

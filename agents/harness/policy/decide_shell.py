@@ -22,6 +22,7 @@ _ALLOWS = {
     "L5": "Runs a text without effects",
     "L6": "Only reads",
     "L7": "Stays on this machine",
+    "L9": "Reads from a host on the project's allow-list",
 }
 _VAGUE = frozenset({"A7", "A8", "A9"})
 

@@ -67,6 +67,8 @@ _HOST_PORT = re.compile(
 _PORT_HOST = re.compile(
     r"(?<![\w.])(\d{2,5})['\"]?\s*,\s*(?:host(?:name)?\s*[:=]\s*)?['\"]([\w.:-]+)['\"]"
 )
+# Without user names, escapes in the host, and the marks that curl takes for patterns.
+_PLAIN_URL = re.compile(r"(?i:(https?))://([a-zA-Z0-9.-]+)(?::(\d{1,5}))?(?:[/?][!#-Z^-z|~_]*)?")
 _DEFAULT_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 _LOCAL_NAMES = frozenset({"localhost", "ip6-localhost", "localhost.localdomain"})
 
@@ -164,6 +166,16 @@ def is_product(context: Context, host: str, port: int | None) -> bool:
             if own_port == port and (same_host or (is_loopback(host) and is_loopback(own_host))):
                 return True
     return False
+
+
+def is_listed(context: Context, url: str) -> bool:
+    """Whether a plain address, with its scheme, is of a host from which reading is allowed."""
+    match = _PLAIN_URL.fullmatch(url)
+    if match is None or context.sandbox != "bubblewrap":
+        return False
+    scheme, host, port = match.groups()
+    is_usual = port is None or int(port) == _DEFAULT_PORTS[scheme.lower()]
+    return is_usual and host.removesuffix(".").lower() in context.hosts
 
 
 def is_outside(command: Command) -> bool:

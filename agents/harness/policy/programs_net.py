@@ -19,6 +19,13 @@ _CURL_LONG_VALUES = frozenset(
      "--data-raw", "--json", "--retry", "--retry-delay", "--connect-timeout", "--data-urlencode",
      "--data-binary", "--user", "--cookie"]
 )  # fmt: skip
+# What a request to a listed host may have: nothing that is sent along.
+_READING = frozenset(
+    ["--silent", "--show-error", "--fail", "--location", "--head", "--include", "--verbose",
+     "--http1.1", "--fail-with-body", "--compressed", "--no-progress-meter", "-o", "--output",
+     "-m", "--max-time", "--retry", "--retry-delay", "--connect-timeout"]
+)  # fmt: skip
+_READING_FLAGS = re.compile(r"-[sSfLIivgN#]+")
 _LOCAL_URL = re.compile(
     r"(?:https?://)?(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])(?::\d+)?(?:[/?#][^\s]*)?"
 )
@@ -36,20 +43,39 @@ _DATABASE_FACT = re.compile(
 
 
 def check_curl(context: Context, arguments: list[str]) -> str:
-    """`L7`: requests to this machine, but not to the product."""
+    """`L7`: requests to this machine, but not to the product. `L9`: reading from a listed host."""
     urls: list[str] = []
+    options: list[tuple[str, str]] = []
     rest = list(arguments)
     while rest:
         word = rest.pop(0)
         if not word.startswith("-"):
             urls.append(word)
             continue
-        _check_curl_value(context, *_curl_option(word, rest))
+        options.append(_curl_option(word, rest))
+        _check_curl_value(context, *options[-1])
     if not urls:
         raise Refused("A1", "Connects to another machine (curl)")
-    for url in urls:
-        _check_url(context, url)
-    return "L7"
+    return _check_urls(context, urls, reads=_only_reads(arguments, options))
+
+
+def _only_reads(arguments: list[str], options: list[tuple[str, str]]) -> bool:
+    """Whether curl sends nothing but the request for an address, and looks whom it has reached."""
+    is_unsafe = any(re.match(r"-[sSfLIivgN#]*k|--insecure", word) for word in arguments)
+    return not is_unsafe and all(
+        option in _READING or (option in ("-X", "--request") and value in ("GET", "HEAD"))
+        or (option.startswith("-") and _READING_FLAGS.fullmatch(option) is not None and not value)
+        for option, value in options
+    )  # fmt: skip
+
+
+def _check_urls(context: Context, urls: list[str], *, reads: bool) -> str:
+    """Return the rule that allows requests to all of `urls`; `reads`: they send nothing."""
+    is_listed = [reads and network.is_listed(context, url) for url in urls]
+    for url, listed in zip(urls, is_listed, strict=True):
+        if not listed:
+            _check_url(context, url)
+    return "L9" if any(is_listed) else "L7"
 
 
 def _check_url(context: Context, url: str) -> None:
@@ -139,7 +165,7 @@ def check_lsof(_context: Context, arguments: list[str]) -> str:
 
 
 def check_wget(context: Context, arguments: list[str]) -> str:
-    """`L7`: like curl."""
+    """`L7` and `L9`: like curl."""
     rest = list(arguments)
     urls = []
     if not any(re.match(r"-[qvS]*O|--output-document|--spider", word) for word in arguments):
@@ -159,9 +185,7 @@ def check_wget(context: Context, arguments: list[str]) -> str:
             r"-[qvS]+|--(?:quiet|spider|tries=\d+|timeout=\d+|server-response)", word
         ):
             raise Refused("A8", f"`wget {word}` is an option that is not known")
-    for url in urls or ["none"]:
-        _check_url(context, url)
-    return "L7"
+    return _check_urls(context, urls or ["none"], reads=True)
 
 
 def check_nc(context: Context, arguments: list[str]) -> str:
