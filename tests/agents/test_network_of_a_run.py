@@ -27,15 +27,16 @@ def test_a_run_its_checks_and_its_merge_have_the_proxy(
     product, api = shared
     product.project("NET", make_repository(tmp_path / "origin.git", {"ask.py": ASKS}))
     product.manage("shell", "-v", "0", "-c", LIST)
+    # What a person has written runs as it is, so nobody is asked about its connection.
+    check = "python3 ask.py | grep '^403 .*GET other.example: the host is not on the project'"
     api.script(
         "Look outside",
         [
             call("write_file", path="b.txt", content="b\n"),
-            call("bash", command="python3 ask.py"),
+            call("bash", command=check),
             report("done", "I looked."),
         ],
     )
-    check = "python3 ask.py | grep '^403 .*GET other.example: the host is not on the project'"
     card = product.card("NET", "Look outside", checks=[check])
     product.queue(card["ref"])
     reviewed = product.wait_for_card(card["ref"], "review", "failed")
