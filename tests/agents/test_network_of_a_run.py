@@ -7,7 +7,7 @@ import pytest
 from agents.sandbox_probe import probe
 from tests.messages_api import MessagesApi
 from tests.messages_script import call, report
-from tests.product import Product, make_repository
+from tests.product import Product, git, make_repository
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
 
@@ -25,7 +25,8 @@ def test_a_run_its_checks_and_its_merge_have_the_proxy(
     shared: tuple[Product, MessagesApi], tmp_path: Path
 ) -> None:
     product, api = shared
-    product.project("NET", make_repository(tmp_path / "origin.git", {"ask.py": ASKS}))
+    origin = make_repository(tmp_path / "origin", {"ask.py": ASKS}, bare=False)
+    product.project("NET", origin)
     product.manage("shell", "-v", "0", "-c", LIST)
     # What a person has written runs as it is, so nobody is asked about its connection.
     check = "python3 ask.py | grep '^403 .*GET other.example: the host is not on the project'"
@@ -43,11 +44,12 @@ def test_a_run_its_checks_and_its_merge_have_the_proxy(
     assert reviewed["status"] == "review", product.log_text()[-3000:]
     said = str(api.conversation("Look outside")[2].results[0]["content"])
     assert "not on the project's allow-list" in said
+    # The merge tests again what nobody has tested: the branch with another commit.
+    git("commit", "-q", "--allow-empty", "-m", "Another", folder=origin)
     product.post(f"/cards/{card['ref']}/merge")
     done = product.wait_for_card(card["ref"], "done", "failed")
     assert done["status"] == "done", product.log_text()[-3000:]
     note = "Network: GET other.example refused: the host is not on the project's allow-list"
     items = product.log_items(reviewed["runs"][0]["id"])
-    assert (
-        sum(item["data"].get("text") == note for item in items) == 3
-    )  # the run, its check, the merge
+    # The run, its check, and the merge's.
+    assert [item["data"].get("text") for item in items].count(note) == 3
