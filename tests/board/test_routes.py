@@ -77,6 +77,7 @@ ROUTES: dict[str, Row] = {
     "p/<str:key>/columns/<int:column_id>/": Row(For.MEMBER, POST),
     "p/<str:key>/fetch/": Row(For.MEMBER, POST),
     "p/<str:key>/local-files/": Row(For.MEMBER, POST),
+    "p/<str:key>/network/": Row(For.MEMBER, POST),
     "p/<str:key>/team/": Row(For.MEMBER, GET),
     "p/<str:key>/team/invite/": Row(For.MEMBER, POST),
     "p/<str:key>/team/<int:membership_id>/role/": Row(For.MEMBER, POST),
