@@ -20,14 +20,24 @@ print(json.dumps({"alice": sign_in(User.objects.get(email="alice@example.org"))}
 @pytest.fixture(scope="module")
 def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
     folder = tmp_path_factory.mktemp("cards")
-    origin = make_repository(folder / "origin.git", {"old/a.txt": "x\n", "notes.md": "# Notes\n"})
+    # Each card has files of its own: what one merges is no news to the other, whichever comes first.
+    files = {
+        "old/a.txt": "x\n",
+        "notes.md": "# Notes\n",
+        "older/a.txt": "x\n",
+        "plan.md": "# Plan\n",
+    }
+    origin = make_repository(folder / "origin.git", files)
     with running_product(folder) as (product, api):
-        for title in ("By keys", "To look at"):
+        for title, file, word, gone in (
+            ("By keys", "notes.md", "Notes", "old"),
+            ("To look at", "plan.md", "Plan", "older"),
+        ):
             api.script(
                 title,
                 [
-                    say("I tidy up.").call("edit_file", path="notes.md", old="Notes", new="Tidy"),
-                    call("bash", command="rm -r old"),
+                    say("I tidy up.").call("edit_file", path=file, old=word, new="Tidy"),
+                    call("bash", command=f"rm -r {gone}"),
                     report("done", "The old folder is gone."),
                 ],
             )
