@@ -14,7 +14,13 @@ def chromium() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path="/usr/bin/chromium",
-            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
+            args=[
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-background-networking",
+                # A pulse that is painted by the processor takes the time of what is tested.
+                "--force-prefers-reduced-motion",
+            ],
         )
         yield browser
         browser.close()

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.e2e.browser import sessions, wait_until
 from tests.product import Product
 
-pytestmark = [pytest.mark.browser, pytest.mark.process, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
 # People, a project that is fetched and sessions, made where the product's own settings are.
 WORLD = """
