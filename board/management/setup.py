@@ -70,6 +70,7 @@ def set_up(*, dev: bool) -> None:
     check_machine()
     if not missing_parts(dev=dev):
         return
+    check_own_folders()
     with one_at_a_time():
         if "venv" in missing_parts(dev=dev):
             make_venv()
@@ -94,6 +95,16 @@ def check_machine() -> None:
         raise SetupError(f"git {dotted(OLDEST_GIT)} or newer is needed; this is {said.strip()}.")
 
 
+def check_own_folders() -> None:
+    """Raise SetupError if what is to be made anew is a link: what it leads to belongs to others."""
+    for folder in (VENV, NODE_MODULES, VENDOR):
+        if folder.is_symlink():
+            raise SetupError(
+                f"{folder.relative_to(ROOT)} is a link to {folder.readlink()}, which is not up to date "
+                "with this checkout. Set that one up, or remove the link."
+            )
+
+
 def missing_parts(*, dev: bool) -> set[str]:
     """The parts that the last set-up did not bring to where the locks are now."""
     installed = read_stamp()
@@ -110,7 +121,7 @@ def wanted_parts(*, dev: bool) -> dict[str, str]:
     vendored = json.dumps(VENDORED).encode()
     return {
         # A virtual environment stops working when its folder moves or its Python is replaced.
-        "venv": f"{VENV} {sys.version_info.major}.{sys.version_info.minor}",
+        "venv": f"{VENV.resolve()} {sys.version_info.major}.{sys.version_info.minor}",
         "packages": f"{lock.name} {digest(lock.read_bytes())}",
         "libraries": digest(NPM_LOCK.read_bytes() + vendored),
     }

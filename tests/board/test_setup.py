@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -106,3 +107,37 @@ def test_what_is_missing_is_named_part_by_part(tmp_path, monkeypatch):
     stamp.write_text(json.dumps(setup.wanted_parts(dev=False)))
     assert setup.missing_parts(dev=False) == set()
     assert setup.missing_parts(dev=True) == {"packages"}
+
+
+def test_a_folder_that_is_only_linked_is_left_alone(tmp_path):
+    """`venv --clear` and `npm ci` would empty what the link leads to: another checkout's, say."""
+    checkout, others = tmp_path / "checkout", tmp_path / "others"
+    for lock in (setup.RUN_LOCK, setup.DEV_LOCK, setup.NPM_LOCK):
+        checkout.mkdir(exist_ok=True)
+        shutil.copy(lock, checkout)
+    program = checkout / "board" / "management" / "setup.py"
+    program.parent.mkdir(parents=True)
+    shutil.copy(setup.__file__, program)
+    others.mkdir()
+    (others / "kept").touch()
+    for name in (".venv", "node_modules"):
+        (checkout / name).symlink_to(others)
+        done = subprocess.run(
+            [sys.executable, str(program)],
+            env={"PATH": os.environ["PATH"], "PIP_INDEX_URL": "http://127.0.0.1:9"},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=30,
+        )
+        assert done.returncode == 1
+        assert f"{name} is a link to {others}" in done.stderr
+        assert [path.name for path in others.iterdir()] == ["kept"]
+        (checkout / name).unlink()
+
+
+def test_a_link_to_a_folder_that_is_up_to_date_is_used(tmp_path, monkeypatch):
+    (tmp_path / "link").symlink_to(setup.VENV.resolve())
+    wanted = setup.wanted_parts(dev=True)
+    monkeypatch.setattr(setup, "VENV", tmp_path / "link")
+    assert setup.wanted_parts(dev=True) == wanted
