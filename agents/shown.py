@@ -1,24 +1,23 @@
-"""What a person sees of a call besides its input: the scripts that it runs, and what it changes in a file.
+"""What a person sees of a call besides its input: scripts that it runs, files that it names, what it changes in one.
 
 Made when the question is made, bounded, and stored with it: {"scripts": [{"path", "text", "lines",
-"cut"}], "diff": {"path", "hunks", "additions", "deletions", "is_new"}}. A part may hold "problem",
-a sentence that says why it is not shown.
+"cut"}], "files": [the same], "diff": {"path", "hunks", "additions", "deletions", "is_new"}}. A part
+may hold "problem", a sentence that says why it is not shown.
 """
 
 import difflib
-import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agents.harness.policy.context import Files
+from agents.harness.policy.context import MOST_BYTES_READ, Files
 from agents.harness.policy.files import is_secret
 from agents.harness.ports import ToolCall, Verdict
 from agents.harness.tools.files import is_binary
 from agents.hunks import parse_hunks
 
-MOST_SCRIPTS = 8
-SCRIPT_CHARACTERS = 20_000  # of one script
-ALL_CHARACTERS = 60_000  # of all scripts
+MOST_SCRIPTS = 8  # and as many files
+SCRIPT_CHARACTERS = 20_000  # of one script or file
+ALL_CHARACTERS = 60_000  # of all scripts, and of all files
 MOST_DIFF_LINES = 6_000  # of a file whose changes are looked for: difflib takes a second for that
 DIFF_CHARACTERS = 100_000
 CONTEXT_LINES = 3
@@ -29,37 +28,50 @@ Json = dict[str, Any]
 def shown(call: ToolCall, verdict: Verdict, files: Files) -> Json:
     """Return what to show of `call` beside its input; empty if there is nothing more. Takes CPU time."""
     found: Json = {}
-    scripts = list(_scripts(verdict, files))
-    if scripts:
-        found["scripts"] = scripts
+    for kind in ("scripts", "files"):
+        parts = list(_contents(dict(verdict.facts.get(kind) or {}), files))
+        if parts:
+            found[kind] = parts
     diff = _diff(call, verdict, files)
     if diff:
         found["diff"] = diff
     return found
 
 
-def _scripts(verdict: Verdict, files: Files) -> Iterator[Json]:
+def _contents(known: Mapping[str, str], files: Files) -> Iterator[Json]:
     left = ALL_CHARACTERS
-    known = dict(verdict.facts.get("scripts") or {})
-    for path, digest in list(known.items())[:MOST_SCRIPTS]:
-        content = files.read(path)
-        if content is None or hashlib.sha256(content).hexdigest() != digest:
-            yield {"path": path, "problem": "It changed in this moment, so it will be asked again."}
-            continue
-        if is_binary(content):
-            yield {"path": path, "problem": f"A binary file of {len(content):,} bytes."}
-            continue
-        text = content.decode("utf-8", "replace")
-        shown_text = text[: min(SCRIPT_CHARACTERS, left)]
-        left -= len(shown_text)
-        yield {
-            "path": path,
-            "text": shown_text,
-            "lines": text.count("\n") + (not text.endswith("\n") and text != ""),
-            "cut": len(text) - len(shown_text),
-        }
+    for path, mark in list(known.items())[:MOST_SCRIPTS]:
+        part = _content(path, mark, files, most=min(SCRIPT_CHARACTERS, left))
+        left -= len(part.get("text", ""))
+        yield part
     if len(known) > MOST_SCRIPTS:
         yield {"path": "", "problem": f"{len(known) - MOST_SCRIPTS} more are not shown."}
+
+
+def _content(path: str, mark: str, files: Files, *, most: int) -> Json:
+    """Return the text of a file that still is what the gate has judged, or why it is not shown."""
+    if is_secret(path):
+        return {"path": path, "problem": "It may hold secrets, so its content is not shown."}
+    content = files.read(path)
+    if content is None or files.mark(path) != mark:
+        return {"path": path, "problem": "It changed in this moment, so it will be asked again."}
+    if is_binary(content):
+        return {"path": path, "problem": f"A binary file of {_bytes(content)}."}
+    text = content.decode("utf-8", "replace")
+    part = {
+        "path": path,
+        "text": text[:most],
+        "lines": text.count("\n") + (not text.endswith("\n") and text != ""),
+        "cut": max(len(text) - most, 0),
+    }
+    if len(content) >= MOST_BYTES_READ:
+        part["is_longer"] = True  # than what was read of it
+    return part
+
+
+def _bytes(content: bytes) -> str:
+    more = " or more" if len(content) >= MOST_BYTES_READ else ""
+    return f"{len(content):,} bytes{more}"
 
 
 def _diff(call: ToolCall, verdict: Verdict, files: Files) -> Json | None:

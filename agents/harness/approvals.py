@@ -4,6 +4,8 @@ import json
 
 from agents.harness.ports import Answer, Decision, ToolCall, Verdict
 
+MOST_COMPARED = 100  # files of an edited call; facts name no more, so it is asked about anew
+
 
 def as_approved(call: ToolCall, answer: Answer) -> ToolCall:
     """The call as the person approved it."""
@@ -13,7 +15,7 @@ def as_approved(call: ToolCall, answer: Answer) -> ToolCall:
 def still_holds(answer: Answer, verdict: Verdict) -> bool:
     """Was exactly this approved? For an edited input: in the same place, by the same rules.
 
-    An edited call has a digest of its own; it may use only scripts that the person was shown, and
+    An edited call has a digest of its own; it may use only files that the person was shown, and
     paths that lead where they led. An edit that makes the call critical was asked about as if it
     were not, so it is asked about anew.
     """
@@ -22,15 +24,18 @@ def still_holds(answer: Answer, verdict: Verdict) -> bool:
     if answer.input is None or (verdict.critical and not answer.critical):
         return False
     same = all(
-        answer.facts.get(fact) == verdict.facts.get(fact) for fact in ("cwd", "sandbox", "policy")
+        answer.facts.get(fact) == verdict.facts.get(fact)
+        for fact in ("cwd", "sandbox", "policy", "target")
     )
-    shown = answer.facts.get("scripts", {})
-    scripts = verdict.facts.get("scripts", {})
+    shown = {**answer.facts.get("files", {}), **answer.facts.get("scripts", {})}
+    used = {**verdict.facts.get("files", {}), **verdict.facts.get("scripts", {})}
     led = answer.facts.get("paths", {})
     paths = verdict.facts.get("paths", {})
     return (
         same
-        and all(shown.get(path) == digest for path, digest in scripts.items())
+        and len(used) < MOST_COMPARED
+        and len(paths) < MOST_COMPARED
+        and all(shown.get(path) == digest for path, digest in used.items())
         and all(led.get(written, real) == real for written, real in paths.items())
     )
 

@@ -195,7 +195,8 @@ class Verdict:
 
     `rule` names the deciding rule (`L1`, `A9`, `D1`, `grant`); `reasons` are plain sentences for a
     person, worst first. `facts` is what an approval binds to: {"cwd", "paths": {as_written: real},
-    "scripts": {path: sha256}, "sandbox", "policy"}; `digest` is the sha256 of tool, canonical
+    "scripts": {path: sha256}, "files": {path: sha256} that it names, "sandbox", "policy", "target" of
+    a file tool, "bound": what an answer that lasts binds to}; `digest` is the sha256 of tool, canonical
     input and facts. `effects` shows the resolved argv of each command, for the approval page.
     `record` is kept with the step, so that the call can be judged again under other rules.
     """

@@ -13,13 +13,15 @@ from django.utils import timezone
 from board import events
 from board.actions.approvers import (
     check_edit,
+    check_may_answer,
     check_may_approve,
     check_same,
+    check_seen,
     needs_another,
     note_first,
 )
 from board.actions.audit_of_runs import record_question
-from board.actions.endings import MAX_COMMENT, end_question, lock_question
+from board.actions.endings import MAX_COMMENT, end_question, expire_if_over, lock_question
 from board.actions.journal import take_seq
 from board.actions.logs import append_log
 from board.actions.notices import announce_question
@@ -32,6 +34,7 @@ from board.events import Actor, publish
 from board.gate import GrantedCall
 from board.models import Approval, Card, Grant, Project, Run, Step, User
 from board.states import (
+    ROLE_ORDER,
     ApprovalScope,
     ApprovalStatus,
     Role,
@@ -159,19 +162,25 @@ def decide(
 
     `edited_input` replaces the call's input. Scope `always` writes a rule and needs a maintainer.
     Where the project wants two people for a critical call, the first approval leaves the question
-    open. `digest`, if given, is what the person saw; another one raises TransitionError.
+    open. `digest`, if given, is `Approval.seen` as the person saw it; another one raises
+    TransitionError. `role` is the most that counts; what the person is at this moment counts too.
     """
     edited = check_edit(approval, edited_input) if approve and edited_input is not None else None
-    if digest and digest != approval.digest:
-        raise TransitionError("This question has changed since you saw it. Look again.")
+    expire_if_over(approval, by=by)
     words = comment.replace("\x00", "").strip()[:MAX_COMMENT]
     with transaction.atomic():
         card = lock_question(approval, by=by)
+        if digest and digest != approval.seen:
+            raise TransitionError("This question has changed since you saw it. Look again.")
         if not approve:
             end_question(approval, ApprovalStatus.DENIED, card, by=by, op_id=op_id, comment=words)
             return
+        role = min(role, check_may_answer(by, card.project_id), key=ROLE_ORDER.__getitem__)
         check_may_approve(approval, card, by=by, role=role, scope=scope)
+        check_seen(approval, edited_input, digest=digest)
         if needs_another(approval, card):
+            if edited_input is None:  # as somebody has approved it who counts no more
+                edited = approval.edited_input
             note_first(approval, card, by=by, edited=edited, comment=words, op_id=op_id)
             return
         if approval.first_by_id is not None:
@@ -201,12 +210,18 @@ def grants_of(run_id: int) -> list[GrantedCall]:
         GrantedCall(
             approval.tool,
             approval.edited_input or approval.input,
-            approval.facts.get("scripts", {}),
+            _bound(approval),
         )
         for approval in for_run
     ]
     project_id = Run.objects.values_list("project_id", flat=True).get(pk=run_id)
     return granted + project_grants(project_id)
+
+
+def _bound(approval: Approval) -> dict[str, str]:
+    """Return what an answer that lasts binds to beside the input; the gate has said it."""
+    found: dict[str, str] = approval.facts.get("bound", approval.facts.get("scripts", {}))
+    return found
 
 
 def _add_rule(approval: Approval, *, by: User) -> None:
@@ -216,7 +231,7 @@ def _add_rule(approval: Approval, *, by: User) -> None:
             project_id=approval.project_id,
             tool=approval.tool,
             input=approval.edited_input or approval.input,
-            scripts=approval.facts.get("scripts", {}),
+            scripts=_bound(approval),
             approval=approval,
             granted_by=by,
             granted_at=timezone.now(),

@@ -8,13 +8,36 @@ from django.db.models.functions import Now
 from board import events
 from board.actions.audit_of_runs import record_answer
 from board.actions.texts import clean
-from board.errors import AlreadyDecidedError, NotAllowedError, ValidationError
+from board.errors import (
+    AlreadyDecidedError,
+    NotAllowedError,
+    TransitionError,
+    ValidationError,
+)
 from board.events import Actor, publish
-from board.models import Approval, Card, Event, User
+from board.models import Approval, Card, Event, Membership, User
 from board.states import ApprovalScope, ApprovalStatus, Role
 
+MAY_ANSWER = (Role.OWNER, Role.MAINTAINER, Role.MEMBER)
 # What brings a card to the agents; who did it last has queued it.
 QUEUEING = ("CardQueued", "CardSentBack", "CardRestored")
+
+
+def check_may_answer(user: User, project_id: int) -> Role:
+    """Return the person's role as it is now. Raises NotAllowedError if it is too small to answer."""
+    role = role_that_answers(user.pk, project_id)
+    if role is None:
+        raise NotAllowedError("You may no longer answer questions of this project.")
+    return role
+
+
+def role_that_answers(user_id: int, project_id: int) -> Role | None:
+    """Return the role with which this person may answer questions now; None: with none."""
+    found = Membership.objects.filter(
+        user_id=user_id, project_id=project_id, user__is_active=True, role__in=MAY_ANSWER
+    )
+    role = found.values_list("role", flat=True).first()
+    return None if role is None else Role(role)
 
 
 def check_may_approve(
@@ -42,16 +65,23 @@ def check_may_approve(
 
 
 def is_own_card(card: Card, user: User) -> bool:
-    """Return whether `user` wrote the card, or is who queued it last."""
+    """Return whether `user` wrote the card or a part of it, or is who queued it last."""
     if card.created_by_id == user.pk:
+        return True
+    if Event.objects.filter(card=card, kind="CardEdited", user=user).exists():
         return True
     queued = Event.objects.filter(card=card, kind__in=QUEUEING).order_by("-seq").first()
     return queued is not None and queued.user_id == user.pk
 
 
 def needs_another(approval: Approval, card: Card) -> bool:
-    """Return whether an approval now is only the first of two."""
-    return card.project.second_approver and approval.critical and approval.first_by_id is None
+    """Return whether an approval now is only the first of two.
+
+    The first of somebody who may not answer any more counts no more.
+    """
+    first = approval.first_by_id
+    counts = first is not None and role_that_answers(first, card.project_id) is not None
+    return card.project.second_approver and approval.critical and not counts
 
 
 def note_first(
@@ -77,6 +107,17 @@ def note_first(
         op_id=op_id,
     )
     record_answer(approval, card, by=Actor.person(by), status="first_approval")
+
+
+def check_seen(approval: Approval, edited: Mapping[str, Any] | None, *, digest: str) -> None:
+    """Raise TransitionError if it was changed by the first of two people and this answer does not name the change.
+
+    A page that was open before shows the call as the agent made it.
+    """
+    if approval.edited_input is not None and edited is None and digest != approval.seen:
+        raise TransitionError(
+            f"{approval.first_by or 'Somebody'} changed this call. Look at what is to run, then approve that."
+        )
 
 
 def check_same(approval: Approval, edited: Mapping[str, Any] | None) -> None:

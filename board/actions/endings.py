@@ -7,7 +7,7 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from board import events
-from board.actions.approvers import already_decided
+from board.actions.approvers import already_decided, check_may_answer
 from board.actions.audit_of_runs import record_answer
 from board.actions.logs import append_log
 from board.actions.runs import make_ready
@@ -32,6 +32,7 @@ def ask_agent(approval: Approval, *, by: User, question: str, op_id: str = "") -
             "Write what you want to know; the agent answers and then asks again.",
             fields={"comment": "Write a question."},
         )
+    expire_if_over(approval, by=by)
     with transaction.atomic():
         card = lock_question(approval, by=by)
         end_question(approval, ApprovalStatus.RETURNED, card, by=by, op_id=op_id, comment=words)
@@ -52,8 +53,23 @@ def expire_questions() -> int:
     return count
 
 
+def expire_if_over(approval: Approval, *, by: User) -> None:
+    """End the question if its time is over but nobody has looked since. Raises AlreadyDecidedError then."""
+    over = Approval.objects.filter(
+        pk=approval.pk, status=ApprovalStatus.PENDING, expires_at__lte=Now()
+    )
+    if not over.exists():
+        return
+    with transaction.atomic():
+        card = lock_question(approval, by=by)
+        end_question(approval, ApprovalStatus.EXPIRED, card)
+    raise already_decided(approval, by=by)
+
+
 def lock_question(approval: Approval, *, by: User | None = None) -> Card:
     """Lock the card of an open question and return it, or raise AlreadyDecidedError for `by`.
+
+    Raises NotAllowedError if `by` may not answer any more.
 
     `approval` shows afterwards what others have done to it in the meantime.
     """
@@ -62,6 +78,8 @@ def lock_question(approval: Approval, *, by: User | None = None) -> Card:
     approval.refresh_from_db(fields=["status", "first_by", "edited_input", "comment"])
     if approval.status != ApprovalStatus.PENDING:
         raise already_decided(approval, by=by)
+    if by is not None:
+        check_may_answer(by, locked.project_id)
     return locked
 
 

@@ -24,7 +24,7 @@ def describe_approval(approval: Approval) -> ApprovalAnswer:
         comment=approval.comment,
         edited_input=approval.edited_input,
         critical=approval.critical,
-        digest=approval.digest,
+        digest=approval.seen,
         shown=approval.shown,
         first_by=str(approval.first_by) if approval.first_by else None,
         expires_at=approval.expires_at,

@@ -7,6 +7,7 @@ from html import escape
 from django.utils import timezone
 
 from board.ansi import visible
+from board.links import links_in
 from board.models import Approval, Project, User
 from board.states import ApprovalStatus
 from board.templatetags.markup import agent_face, face, icon, plural, since
@@ -16,6 +17,7 @@ SHOWN = 2  # questions in the banner; the others are one click away
 MAX_SEEN = 100  # characters that fit the banner also where it is narrow
 MAX_LINES, MAX_CHARACTERS = 3, 280  # what a person takes in whole before answering from the banner
 
+LEVELS = {"landlock": "second level of sandbox", "none": "no sandbox", "broken": "broken sandbox"}
 WANTS = {
     "bash": "run a command",
     "write_file": "write a file",
@@ -51,12 +53,13 @@ def call_text(question: Approval) -> str:
 def is_short(question: Approval) -> bool:
     """Return whether the whole call fits the banner and hides nothing, so that it may be answered there.
 
-    A critical one is answered where everything about it is seen.
+    A critical one is answered where everything about it is seen; so is one that goes through a link,
+    or whose files say what it does.
     """
-    if question.critical:
+    if question.critical or question.first_by_id is not None or links_in(question.facts):
         return False
     command = question.input.get("command")
-    if not isinstance(command, str) or question.facts.get("scripts"):
+    if not isinstance(command, str) or question.facts.get("scripts") or question.facts.get("files"):
         return False
     if len(command) > MAX_CHARACTERS or len(command.splitlines()) > MAX_LINES:
         return False
@@ -150,6 +153,10 @@ def _row(question: Approval) -> str:
 def _marks(question: Approval) -> str:
     """Return what else a person wants to know before answering: who is at it, and how far it is."""
     marks = ""
+    if question.sandbox in LEVELS:
+        marks += (
+            f' · <span class="mark-note">{icon("warning", "s")}{LEVELS[question.sandbox]}</span>'
+        )
     if question.first_by is not None:
         marks += f' · <span class="mark-note">{icon("check", "s")}1 of 2: {escape(str(question.first_by))}</span>'
     person = looker(question)

@@ -1,5 +1,8 @@
 """Questions from agents to people."""
 
+import hashlib
+import json
+
 from django.db import models
 from django.db.models import Q
 
@@ -68,3 +71,11 @@ class Approval(models.Model):
 
     def __str__(self) -> str:
         return f"{self.tool} for run {self.run_id}"
+
+    @property
+    def seen(self) -> str:
+        """What names exactly what a person sees of it now: also what the first of two has made of it."""
+        if self.edited_input is None or self.status != ApprovalStatus.PENDING:
+            return self.digest
+        text = json.dumps([self.digest, self.edited_input], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()

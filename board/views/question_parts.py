@@ -1,11 +1,11 @@
 """Parts of a question that take a closer look: its scripts, its diff, why it asks again, what was said before."""
 
-import posixpath
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from board.fragments.diffs import file_rows
+from board.links import links_in
 from board.models import Approval, Step
 from board.states import ApprovalStatus, StepKind
 from board.unseen import named
@@ -16,7 +16,7 @@ MAX_SAID = 4_000  # characters of what the agent said
 
 @dataclass(frozen=True)
 class Script:
-    """A file that the call runs. `links`: how the call writes it, where that goes through a link."""
+    """A file that the call runs or names. `links`: how the call writes it, where that goes through a link."""
 
     path: str
     digest: str
@@ -24,6 +24,7 @@ class Script:
     lines: int
     cut: int  # characters that are not shown
     problem: str
+    is_longer: bool = False  # than what is counted here
     links: tuple[str, ...] = ()
 
 
@@ -35,16 +36,14 @@ class Exchange:
     answer: str
 
 
-def scripts_of(approval: Approval) -> list[Script]:
-    """Return the scripts that the call runs, with their content where it was kept."""
-    kept = {str(part.get("path")): part for part in _parts(approval.shown.get("scripts"))}
+def scripts_of(approval: Approval, kind: str = "scripts") -> list[Script]:
+    """Return the `scripts` that the call runs, or the `files` that it names, with their content where it was kept."""
+    kept = {str(part.get("path")): part for part in _parts(approval.shown.get(kind))}
     links: dict[str, list[str]] = {}
-    folder = str(approval.facts.get("cwd") or "")
-    for written, real in dict(approval.facts.get("paths") or {}).items():
-        if leads_elsewhere(str(written), str(real), folder=folder):
-            links.setdefault(str(real), []).append(str(written))
+    for written, real in links_in(approval.facts).items():
+        links.setdefault(real, []).append(written)
     found = []
-    for path, digest in dict(approval.facts.get("scripts") or {}).items():
+    for path, digest in dict(approval.facts.get(kind) or {}).items():
         part = kept.pop(str(path), {})
         found.append(
             Script(
@@ -53,25 +52,12 @@ def scripts_of(approval: Approval) -> list[Script]:
                 text=str(part.get("text", "")),
                 lines=int(part.get("lines", 0)),
                 cut=int(part.get("cut", 0)),
+                is_longer=bool(part.get("is_longer")),
                 problem=str(part.get("problem", "" if part else "Its content was not kept.")),
                 links=tuple(links.get(str(path), ())),
             )
         )
     return found
-
-
-def leads_elsewhere(written: str, real: str, *, folder: str) -> bool:
-    """Return whether a path goes through a link: it is not where its words say, seen from `folder`.
-
-    A call may have gone into a folder below before it names the path, which is no link.
-    """
-    words = posixpath.normpath(written)
-    if posixpath.normpath(posixpath.join(folder, words)) == real:
-        return False
-    is_inside = not words.startswith(("/", ".."))
-    if is_inside and folder and not real.startswith(folder.rstrip("/") + "/"):
-        return True
-    return not ("/" + real).endswith("/" + words.lstrip("/"))
 
 
 def _parts(value: Any) -> list[dict[str, Any]]:
@@ -118,15 +104,24 @@ def _changes(before: Approval, now: Approval) -> Iterator[str]:
 
 
 def _moved(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
-    """Say which scripts and links are not what they were."""
-    scripts, known = dict(new.get("scripts") or {}), dict(old.get("scripts") or {})
-    for path, digest in scripts.items():
-        if known.get(path) != digest:
-            yield f"the content of {path} has changed" if path in known else f"it runs {path} now"
+    """Say which scripts, files and links are not what they were."""
+    for kind, verb in (("scripts", "runs"), ("files", "names")):
+        yield from _changed(dict(old.get(kind) or {}), dict(new.get(kind) or {}), verb=verb)
+    if new.get("target") != old.get("target"):
+        yield "the file that it would change is not what it was"
     paths = dict(old.get("paths") or {})
     for written, real in dict(new.get("paths") or {}).items():
         if written in paths and paths[written] != real:
             yield f"{written} leads to {real} now"
+
+
+def _changed(before: Mapping[str, str], now: Mapping[str, str], *, verb: str) -> Iterator[str]:
+    for path, digest in now.items():
+        if path not in before:
+            yield f"it {verb} {path} now"
+        elif before[path] != digest:
+            yield f"the content of {path} has changed"
+    yield from (f"{path} is gone" for path in before if path not in now)
 
 
 def said_before(approval: Approval) -> list[Exchange]:

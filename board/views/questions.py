@@ -16,6 +16,7 @@ from board.fragments.questions import (
     looker,
     wants,
 )
+from board.links import leads_elsewhere
 from board.models import Approval, User
 from board.states import ApprovalScope, ApprovalStatus
 from board.views.question_parts import (
@@ -24,7 +25,6 @@ from board.views.question_parts import (
     changes_since,
     diff_of,
     follow_up,
-    leads_elsewhere,
     said_before,
     scripts_of,
 )
@@ -105,6 +105,11 @@ class Question:
         return scripts_of(self.approval)
 
     @cached_property
+    def files(self) -> list[Script]:
+        """The files that the call names, each with its content and the hash of it."""
+        return scripts_of(self.approval, "files")
+
+    @cached_property
     def diff(self) -> dict[str, Any] | None:
         """What a write would change in its file."""
         return diff_of(self.approval)
@@ -129,7 +134,14 @@ class Question:
         """What an answer may make last, in words: the button, and what it would allow."""
         if self.approval.critical:
             return []
-        same = " with the same content of its scripts" if self.scripts else ""
+        what = (
+            "scripts and files"
+            if self.scripts and self.files
+            else "scripts"
+            if self.scripts
+            else "files"
+        )
+        same = f" with the same content of its {what}" if self.scripts or self.files else ""
         name = self.approval.project.name
         return [
             ("For this run", f"exactly this call{same}, until this run ends"),

@@ -73,6 +73,23 @@ def test_many_scripts_stay_within_bounds(context: Context) -> None:
     assert found[-1]["problem"] == "4 more are not shown."
 
 
+def test_the_files_that_a_call_names_are_shown_but_for_secrets(context: Context) -> None:
+    (context.workspace / "req.txt").write_text("evil==1\n")
+    (context.workspace / ".env").write_text("KEY=verysecret\n")
+    found = show(context, "bash", command="pip install -r req.txt -c .env")
+    parts = {Path(part["path"]).name: part for part in found["files"]}
+    assert parts["req.txt"]["text"] == "evil==1\n"
+    assert "secrets" in parts[".env"]["problem"]
+    assert "verysecret" not in str(found)
+
+
+def test_a_script_that_is_longer_than_what_is_read_says_so(context: Context) -> None:
+    (context.workspace / "big.sh").write_text("#" * 1_100_000 + "\necho end\n")
+    (script,) = show(context, "bash", command="nohup sh big.sh")["scripts"]
+    assert script["is_longer"]
+    assert len(script["text"]) == module.SCRIPT_CHARACTERS
+
+
 def test_a_script_that_changes_in_this_moment_is_not_shown_as_what_was_judged(
     context: Context,
 ) -> None:

@@ -11,7 +11,7 @@ from board import fragments
 from board.actions import approvals, archiving, cards, logs, runs
 from board.actions.approvals import Question
 from board.fragments.terminals import forget_terminals
-from board.models import Card, Column, Comment, LogItem, Project, Run, User, Worker
+from board.models import Approval, Card, Column, Comment, LogItem, Project, Run, User, Worker
 from board.states import FailureKind, Role, WaitingFor
 
 pytestmark = pytest.mark.django_db
@@ -109,6 +109,8 @@ def test_a_waiting_card_shows_the_command_and_both_answers(running: Run) -> None
         ("a\nb\nc\nd", {}),
         ("x" * 400, {}),
         ("./run.sh", {"scripts": {"run.sh": "1"}}),
+        ("pip install -r req.txt", {"files": {"/w/req.txt": "1"}}),
+        ("cp a docs", {"cwd": "/w", "paths": {"docs": "/home/x"}}),
         ("rm \u202e", {}),
     ],
 )
@@ -119,6 +121,18 @@ def test_what_is_not_seen_whole_is_answered_in_full_view_only(
     html = drawn(running.card) + fragments.render_cord(running.project)[0]
     assert "data-answer" not in html
     assert "Look closer" in html
+
+
+@pytest.mark.parametrize(
+    ("level", "words"), [("none", "no sandbox"), ("landlock", "second level"), ("bubblewrap", "")]
+)
+def test_what_holds_the_command_less_than_best_is_said_in_the_banner(
+    running: Run, level: str, words: str
+) -> None:
+    ask(running)
+    Approval.objects.update(sandbox=level)
+    html = fragments.render_cord(running.project)[0]
+    assert (words in html) if words else ("sandbox" not in html)
 
 
 def test_a_paused_card_says_why(running: Run) -> None:

@@ -11,10 +11,10 @@ from django.utils import timezone
 from board.actions import approvals, cards, endings, looking, runs
 from board.actions.claims import claim_next
 from board.actions.journal import begin_step
+from board.links import leads_elsewhere
 from board.models import Approval, Membership, Project, Run, Step, User, Worker
 from board.states import ApprovalStatus, Role, StepKind, StepStatus
 from board.views.inbox import head_of
-from board.views.question_parts import leads_elsewhere
 
 pytestmark = pytest.mark.django_db
 

@@ -1,8 +1,10 @@
 """What the gate knows besides the call: where things are, what people have written or answered."""
 
 import glob
+import hashlib
 import os
 import re
+import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
@@ -13,6 +15,7 @@ from agents.harness.policy.profiles import Profile
 from agents.harness.policy.rules import Policy
 
 MOST_BYTES_READ = 1_000_000  # of a script; what is longer is judged by its beginning
+_MOST_BYTES_HASHED = 16_000_000  # of a file that an approval binds to; of a larger one its stamps
 
 
 class Files(Protocol):
@@ -23,6 +26,9 @@ class Files(Protocol):
 
     def read(self, path: str) -> bytes | None:
         """The beginning of a regular file, or None if it cannot be read."""
+
+    def mark(self, path: str) -> str | None:
+        """What changes whenever the regular file changes, for all of it; None if it is none."""
 
     def matches(self, pattern: str, *, folder: str, limit: int) -> list[str]:
         """The paths that the shell would put in place of a pattern; at most `limit` of them."""
@@ -61,6 +67,22 @@ class RealFiles:
                 return file.read(MOST_BYTES_READ)
         except (OSError, ValueError):
             return None
+
+    def mark(self, path: str) -> str | None:
+        """See Files."""
+        try:
+            handle = os.open(self._outside(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            with os.fdopen(handle, "rb") as file:
+                found = os.fstat(file.fileno())
+                if not stat.S_ISREG(found.st_mode):
+                    return None
+                if found.st_size <= _MOST_BYTES_HASHED:
+                    return hashlib.file_digest(file, "sha256").hexdigest()
+        except (OSError, ValueError):
+            return None
+        # Nobody can set the time of the last change.
+        stamps = f"{found.st_size} {found.st_mtime_ns} {found.st_ctime_ns} {found.st_ino}"
+        return hashlib.sha256(stamps.encode()).hexdigest()
 
     def matches(self, pattern: str, *, folder: str, limit: int) -> list[str]:
         """See Files."""
@@ -111,6 +133,7 @@ class Remembered:
         self._files = files
         self._places: dict[str, str] = {}
         self.read = files.read
+        self.mark = files.mark
         self.matches = files.matches
         self.is_folder = files.is_folder
 
@@ -125,8 +148,8 @@ class Remembered:
 class Grant:
     """An answer of a person that lasts: this very call may run again.
 
-    `input` is canonical JSON. `scripts` are the files that the call runs, with their sha256: if
-    one of them has changed, it is another call (rule P1).
+    `input` is canonical JSON. `scripts` is what else it binds to, see `digest.bound`: if any of it
+    has changed, it is another call (rule P1).
     """
 
     tool: str

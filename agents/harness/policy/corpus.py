@@ -1,6 +1,7 @@
 """Runs labelled calls through the gate, in a world that exists only on paper."""
 
 import fnmatch
+import hashlib
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -38,6 +39,11 @@ class PaperFiles:
         """See Files."""
         content = self.entries.get(path)
         return None if content is None or content.startswith("-> ") else content.encode()
+
+    def mark(self, path: str) -> str | None:
+        """See Files."""
+        content = self.read(path)
+        return None if content is None else hashlib.sha256(content).hexdigest()
 
     def matches(self, pattern: str, *, folder: str, limit: int) -> list[str]:
         """See Files."""

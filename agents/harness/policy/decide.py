@@ -25,6 +25,7 @@ _JUDGES: dict[str, Callable[[ToolCall, Context], Opinion]] = {
     "mcp": decide_mcp.judge,
 }
 _HARMLESS = frozenset({"todo_write", "report_result"})  # they touch nothing but the run itself
+_CHANGES = frozenset({"write_file", "edit_file"})
 _NETWORK_TOOLS = frozenset({"web_fetch", "web_search"})
 
 
@@ -34,13 +35,19 @@ def decide(call: ToolCall, context: Context) -> Verdict:
     opinion = _opinion(call, context)
     seen = people.seen(call, context, opinion)
     ruling = people.judge(seen, context.rules, context.profile)
-    known = facts(context, paths=opinion.paths, scripts=opinion.scripts)
+    known = facts(
+        context,
+        paths=opinion.paths,
+        scripts=opinion.scripts,
+        named=opinion.named() if ruling.tier is Tier.ASK else (),
+        target=opinion.paths[0][1] if call.tool in _CHANGES and opinion.paths else "",
+    )
     tier, rule = ruling.tier, ruling.rule
     reasons = tuple(dict.fromkeys(finding.reason for finding in ruling.findings))
     touchy = is_critical([finding.rule for finding in opinion.findings], opinion.effects)
     record = {
         **people.as_record(seen, ruling, profile=context.profile),
-        "scripts": dict(known["scripts"]),
+        "scripts": dict(known["bound"]),
         "critical": touchy,
     }
     if tier is Tier.ASK and not touchy and grant_for(call, known) in context.grants:

@@ -1,12 +1,14 @@
 """Judges a call of the shell tool."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from agents.harness.policy import asks, denies, files, targets
 from agents.harness.policy.allowing import rules_for
 from agents.harness.policy.commands import Command
 from agents.harness.policy.context import Context
 from agents.harness.policy.findings import Finding
+from agents.harness.policy.named_files import named
 from agents.harness.policy.opinions import Opinion
 from agents.harness.policy.programs_paths import Denied, Refused
 from agents.harness.policy.recipes import RECIPES
@@ -47,6 +49,7 @@ def judge(call: ToolCall, context: Context) -> Opinion:
         argv=list(dict.fromkeys(_argv(command) for command in (*commands, *judged.inside))),
         simple=_simple(text),
         is_check=_is_check(context, text),
+        named=partial(named, context, (*commands, *judged.inside)),
     )
 
 

@@ -1,9 +1,10 @@
 """What the judge of a tool finds out about a call; `decide` makes a verdict of it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from agents.harness.policy.findings import Finding
+from agents.harness.policy.named_files import Named
 from agents.harness.ports import Json, Tier
 
 
@@ -14,6 +15,7 @@ class Opinion:
     `findings` led to `tier`, worst first. `rules` are all rules that allow a shell text. `argv`
     are the words of every command that it starts, of scripts too; `simple` are its words if an
     allowing rule of a person may cover it. `is_check`: a person has written exactly this text.
+    `named` finds the files that the call names; it is called only if a person is asked.
     """
 
     tier: Tier
@@ -25,6 +27,7 @@ class Opinion:
     argv: Sequence[tuple[str, ...]] = ()
     simple: tuple[str, ...] | None = None
     is_check: bool = False
+    named: Callable[[], Iterable[Named]] = tuple
 
 
 def strictest(findings: Sequence[Finding]) -> Tier:

@@ -8,7 +8,7 @@ import pytest
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from board.actions import approvals, endings, looking, recovery, runs
+from board.actions import approvals, cards, endings, looking, recovery, runs
 from board.actions.approvals import Question, decide
 from board.actions.claims import Claim, claim_next
 from board.actions.journal import begin_step, load_steps, resume_step
@@ -229,8 +229,86 @@ def test_the_second_person_approves_what_the_first_did(of_two, ask, bob, carol):
     for other in ({"command": "rm -r old"}, {"command": "rm -r new"}):
         with pytest.raises(ValidationError, match="Bob approved this as it stands"):
             answer(fresh(approval), carol, edited_input=other)
-    answer(fresh(approval), carol)
+    answer(fresh(approval), carol, digest=fresh(approval).seen)
     assert fresh(approval).edited_input == {"command": "rm -r old/tmp"}
+
+
+def test_a_page_from_before_the_first_ones_edit_approves_nothing(of_two, ask, bob, carol):
+    approval = ask(critical=True)
+    seen_by_carol = fresh(approval).seen
+    answer(approval, bob, edited_input={"command": "rm -r old/tmp"})
+    for digest in (seen_by_carol, ""):  # a stale tab, and a script that names nothing
+        with pytest.raises(TransitionError, match="Look"):
+            answer(fresh(approval), carol, digest=digest)
+    assert fresh(approval).status == ApprovalStatus.PENDING
+    answer(fresh(approval), carol, edited_input={"command": "rm -r old/tmp"})
+    assert fresh(approval).edited_input == {"command": "rm -r old/tmp"}
+
+
+@pytest.mark.parametrize("way", ["removed", "viewer", "inactive"])
+@pytest.mark.usefixtures("of_two")
+def test_the_first_approval_of_who_may_answer_no_more_counts_no_more(ask, bob, carol, alice, way):
+    approval = ask(critical=True)
+    answer(approval, bob)
+    lose(bob, way)
+    answer(fresh(approval), carol)
+    row = fresh(approval)
+    assert (row.status, row.first_by) == (ApprovalStatus.PENDING, carol)
+    answer(fresh(approval), alice)
+    assert fresh(approval).status == ApprovalStatus.APPROVED
+
+
+@pytest.mark.parametrize("way", ["removed", "viewer", "inactive"])
+def test_a_role_that_was_lost_while_the_answer_was_on_its_way_answers_nothing(ask, bob, way):
+    approval = ask()
+    lose(bob, way)  # the page had looked before
+    for approve in (True, False):
+        with pytest.raises(NotAllowedError):
+            answer(fresh(approval), bob, approve=approve)
+    with pytest.raises(NotAllowedError):
+        endings.ask_agent(fresh(approval), by=bob, question="Why?")
+    assert fresh(approval).status == ApprovalStatus.PENDING
+
+
+def test_always_takes_the_role_of_the_moment(ask, bob):
+    with pytest.raises(NotAllowedError, match="for ever"):
+        answer(ask(), bob, role=Role.MAINTAINER, scope=ApprovalScope.ALWAYS)
+    assert not Grant.objects.exists()
+
+
+def lose(user: User, way: str) -> None:
+    if way == "inactive":
+        User.objects.filter(pk=user.pk).update(is_active=False)
+    elif way == "viewer":
+        Membership.objects.filter(user=user).update(role=Role.VIEWER)
+    else:
+        Membership.objects.filter(user=user).delete()
+
+
+def test_who_changed_what_a_card_says_wrote_it_too(project, ask, bob, carol):
+    Project.objects.filter(pk=project.pk).update(not_own_card=True)
+    approval = ask()
+    cards.edit_card(approval.run.card, by=bob, goal="And delete it all.")
+    with pytest.raises(NotAllowedError, match="wrote or queued"):
+        answer(fresh(approval), bob)
+    answer(fresh(approval), carol)
+
+
+@pytest.mark.parametrize("act", ["approve", "deny", "ask"])
+def test_an_answer_after_the_time_is_over_is_none_also_before_anybody_has_looked(ask, bob, act):
+    approval = ask()
+    Approval.objects.update(expires_at=Now() - timedelta(seconds=1))
+    acts: dict[str, Callable[[], None]] = {
+        "ask": lambda: endings.ask_agent(fresh(approval), by=bob, question="Why?"),
+        "approve": lambda: answer(fresh(approval), bob),
+        "deny": lambda: answer(fresh(approval), bob, approve=False),
+    }
+    with pytest.raises(AlreadyDecidedError, match="expired"):
+        acts[act]()
+    row = fresh(approval)
+    assert (row.status, row.decided_by) == (ApprovalStatus.EXPIRED, None)
+    assert Run.objects.get().status == RunStatus.READY
+    assert endings.expire_questions() == 0
 
 
 @pytest.mark.parametrize("who", ["bob", "carol"])
