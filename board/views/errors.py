@@ -2,13 +2,18 @@
 
 import logging
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Concatenate, ParamSpec
 
+from django.db import close_old_connections
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
 
 log = logging.getLogger(__name__)
+
+P = ParamSpec("P")
 
 CODES = {
     400: "bad_request",
@@ -62,6 +67,26 @@ def error_answer(
     return render(request, "errors/error.html", context, status=status)
 
 
+def in_any_thread(
+    handler: Callable[Concatenate[HttpRequest, P], HttpResponse],
+) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
+    """Return the handler such that it neither meets a dead connection nor leaves one open.
+
+    Django calls it in a thread that is not the request's, so the end of the request does not tidy up there.
+    """
+
+    @wraps(handler)
+    def answer(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+        close_old_connections()
+        try:
+            return handler(request, *args, **kwargs)
+        finally:
+            close_old_connections()
+
+    return answer
+
+
+@in_any_thread
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Answer 404 without telling whether the thing exists."""
     return error_answer(
@@ -71,6 +96,7 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     )
 
 
+@in_any_thread
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Answer 403."""
     return error_answer(
@@ -78,6 +104,7 @@ def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
     )
 
 
+@in_any_thread
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Answer 400."""
     return error_answer(

@@ -17,11 +17,7 @@ from board.models import LogItem, Membership, Project, Run, User
 from board.states import Role
 from tests.board.browsers import ORIGIN, Browser, open_socket, run, sign_in, until
 
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    # A feed that is cancelled with its test leaves a thread behind, whose connection psycopg reports.
-    pytest.mark.filterwarnings("ignore:Exception ignored in. <function BaseConnection.__del__"),
-]
+pytestmark = pytest.mark.django_db(transaction=True)
 QUESTION = Question(
     call_id="call_1",
     tool="bash",
