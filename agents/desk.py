@@ -83,6 +83,7 @@ class Desk:
             proxy=self._proxy,
             hidden=self._hidden,
             redactor=self.redactor,
+            shared=self.where.root.parent,
         )
 
     def shell_for_setup(self) -> Sandbox:

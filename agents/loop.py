@@ -37,7 +37,6 @@ log = logging.getLogger(__name__)
 POLL_SECONDS = 1.0  # a lost wake-up costs at most this
 WATCH_SECONDS = 1.0  # how soon a cancelled run hears of it
 HOUSEKEEPING_SECONDS = 3.0  # also without a broker, which would let beat's tasks through
-WARM_UP_SECONDS = 3.0  # after the start, when the first page is out
 ERRANDS_AT_ONCE = 2
 DRAIN_SECONDS = 8.0  # the supervisor kills after 10
 DATABASE_PAUSE_SECONDS = 2.0  # after a database error, so that logs do not fill the disk
@@ -247,7 +246,6 @@ class AgentLoop:
 
     async def _warm_up(self) -> None:
         """Load what the first run needs, which takes a second or two, before there is a first run."""
-        await asyncio.sleep(WARM_UP_SECONDS)
         await asyncio.to_thread(self._executor.warm_up)
 
     def works(self) -> list[RunWork]:

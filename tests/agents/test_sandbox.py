@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agents import landlock, processes
+from agents import landlock, processes, sandbox_mounts
 from agents.sandbox import Sandbox
 from agents.sandbox_environment import strip_secrets
 from agents.sandbox_levels import SandboxLevel
@@ -339,3 +339,25 @@ def test_long_output_is_spooled_and_short_output_leaves_no_file(shell, tmp_path)
 def test_a_program_may_not_take_all_memory(shell):
     size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") - 1
     assert "MemoryError" in output(shell, f"python3 -c 'bytearray({size})'")
+
+
+def test_the_copy_of_etc_is_made_once_and_anew_when_something_changes(tmp_path, monkeypatch):
+    etc = tmp_path / "etc"
+    (etc / "ssl" / "certs").mkdir(parents=True)
+    (etc / "hosts").write_text("127.0.0.1 localhost\n")
+    (etc / "ssl" / "certs" / "a.pem").write_text("a")
+    (etc / "shadow").write_text("secret")
+    monkeypatch.setattr(sandbox_mounts, "ETC", etc)
+    shared = tmp_path / "shared"
+    first = sandbox_mounts.copy_etc(shared)
+    assert sandbox_mounts.copy_etc(shared) == first
+    assert sorted(path.name for path in first.iterdir()) == ["hosts", "ssl"]
+    (etc / "ssl" / "certs" / "b.pem").write_text("b")
+    second = sandbox_mounts.copy_etc(shared)
+    assert second != first
+    assert (second / "ssl" / "certs" / "b.pem").read_text() == "b"
+    assert first.exists()  # a run may be using it
+    os.utime(first, (0, 0))
+    (etc / "hosts").write_text("127.0.0.1 localhost other\n")
+    third = sandbox_mounts.copy_etc(shared)
+    assert sorted(shared.iterdir()) == sorted([second, third])
