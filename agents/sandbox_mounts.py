@@ -17,6 +17,12 @@ from pathlib import Path
 
 SYSTEM_FOLDERS = ("/usr", "/opt")
 HOME = "/home/agent"
+_PRIVATE_NAMES = (
+    "refs",
+    "logs",
+    "worktrees",
+    "hooks",
+)  # of a common directory: others lie in their place
 
 _USR_LINKS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _ETC_NAMES = (
@@ -186,6 +192,15 @@ def visible_search_path(search_path: str, interpreters: Sequence[Path]) -> str:
 
 
 @dataclass(frozen=True)
+class Mount:
+    """One thing that a sandbox sees: `ro` and `rw` show `source` at `target`, `tmpfs` an empty folder."""
+
+    kind: str
+    source: Path
+    target: Path
+
+
+@dataclass(frozen=True)
 class PrivateGit:
     """The git folders of one run: the shared ones are read-only, the private ones take its writes.
 
@@ -208,24 +223,55 @@ class PrivateGit:
             shared.mkdir(exist_ok=True)  # without it there is nothing to mount the private one on
             if not private.exists():
                 shutil.copytree(shared, private, symlinks=True)
-        self.objects.mkdir(parents=True, exist_ok=True)
+        for folder in (self.objects, self._nothing):
+            folder.mkdir(parents=True, exist_ok=True)
         # An empty file, read-only in the sandbox, so that nobody can make one with content.
         ((self.entry_copy or self.entry) / "config.worktree").touch()
 
     def arguments(self) -> list[str]:
-        """The common directory read-only, and over it just what a commit has to write."""
-        arguments = ["--ro-bind", str(self.common), str(self.common)]
-        for store in self.alternates():
-            arguments += ["--ro-bind", str(store), str(store)]
-        # The entries of other cards are hidden, so `worktrees` is replaced by an empty folder.
-        arguments += ["--tmpfs", str(self.common / "worktrees")]
+        """The mounts as arguments for bubblewrap."""
+        options = {"ro": "--ro-bind", "rw": "--bind"}
+        arguments: list[str] = []
+        for mount in self.mounts():
+            if mount.kind == "tmpfs":
+                arguments += ["--tmpfs", str(mount.target)]
+            else:
+                arguments += [options[mount.kind], str(mount.source), str(mount.target)]
+        return arguments
+
+    def mounts(self) -> list[Mount]:
+        """The common directory, of which just what a commit has to write can be written.
+
+        The folder itself takes new names, which vanish with the command: git makes `packed-refs.lock`
+        there when it deletes a ref, so `git stash pop` would leave the stash behind.
+        """
+        shared = [
+            path
+            for path in sorted(self.common.iterdir())
+            if path.name not in _PRIVATE_NAMES and not path.name.endswith(".lock")
+        ]
         entry = self.entry_copy or self.entry
-        arguments += ["--bind", str(entry), str(self.entry)]
-        for name in ("commondir", "gitdir", "config.worktree"):
-            arguments += ["--ro-bind", str(entry / name), str(self.entry / name)]
-        for name, private in (("refs", self.refs), ("logs", self.logs)):
-            arguments += ["--bind", str(private), str(self.common / name)]
-        return [*arguments, "--bind", str(self.objects), str(self.objects)]
+        return [
+            Mount("tmpfs", self.common, self.common),
+            *(Mount("ro", path, path) for path in shared),
+            Mount("ro", self._nothing, self.common / "hooks"),
+            *(Mount("ro", store, store) for store in self.alternates()),
+            # The entries of other cards are hidden, so `worktrees` is replaced by an empty folder.
+            Mount("tmpfs", self.common / "worktrees", self.common / "worktrees"),
+            Mount("rw", entry, self.entry),
+            *(
+                Mount("ro", entry / name, self.entry / name)
+                for name in ("commondir", "gitdir", "config.worktree")
+            ),
+            Mount("rw", self.refs, self.common / "refs"),
+            Mount("rw", self.logs, self.common / "logs"),
+            Mount("rw", self.objects, self.objects),
+        ]
+
+    @property
+    def _nothing(self) -> Path:
+        """An empty folder in place of the hooks."""
+        return self.refs.with_name("no-hooks")
 
     def alternates(self) -> list[Path]:
         """Object stores outside `common` that it borrows from, also indirectly."""

@@ -60,6 +60,7 @@ def test_nothing_in_the_clone_can_be_written_by_the_agent(place: Place, tmp_path
     other = place.start("KEY-2-1")
     shell = open_shell(worktree, tmp_path)
     clone = place.clone
+    names = {path.name for path in clone.iterdir()}
     for command in (
         "git config core.fsmonitor /bin/true",
         f"echo x > {clone}/hooks",
@@ -73,9 +74,22 @@ def test_nothing_in_the_clone_can_be_written_by_the_agent(place: Place, tmp_path
     ):
         assert shell.run(command, timeout_seconds=20).exit_code != 0, command
 
+    assert {path.name for path in clone.iterdir()} == names
     # What it may write there is a copy, which git outside does not read.
     run(shell, f"rm {worktree.entry}/HEAD; mkfifo {worktree.entry}/HEAD")
     run(shell, f"rm -f {worktree.entry}/index; ln -s /dev/zero {worktree.entry}/index")
     assert (worktree.entry / "HEAD").is_file()
     place.start("KEY-3-1")
     assert not commit_all(worktree, "Nothing").has_changed
+
+
+@pytest.mark.skipif(probe().name != "bubblewrap", reason=probe().message)
+def test_a_stash_and_a_branch_can_be_let_go(place: Place, tmp_path: Path) -> None:
+    worktree = place.start(target_branch="main")
+    shell = open_shell(worktree, tmp_path)
+    (name,) = run(shell, "git ls-files | head -1").splitlines()
+    run(shell, f"echo mine >>{name}; git stash push -q; git stash pop -q; grep mine {name}")
+    assert run(shell, "git stash list") == ""
+    run(shell, "git branch other; git branch -d other")
+    assert "other" not in run(shell, "git branch")
+    assert not (place.clone / "packed-refs.lock").exists()
