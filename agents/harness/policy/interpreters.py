@@ -165,6 +165,11 @@ def _check_loopback(arguments: list[str]) -> None:
 
 
 def _node(walker: Walker, context: Context, texts: list[str], run: Run) -> str:
+    files = texts[1:]
+    if texts[:1] in (["--check"], ["-c"]) and files and not any(t.startswith("-") for t in files):
+        # Only parses, so what the files would do does not count.
+        check_input_files(context, files)
+        return "L3"
     rest = list(texts)
     while rest and re.fullmatch(
         r"--no-warnings|--trace-warnings"

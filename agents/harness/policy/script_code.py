@@ -8,8 +8,12 @@ from agents.harness.policy.programs_paths import Refused, check_change, check_re
 
 _NODE_MODULES = frozenset(
     ["fs", "path", "os", "util", "url", "assert", "crypto", "events", "readline", "zlib", "string_decoder",
-     "querystring", "buffer", "perf_hooks", "timers", "fs/promises", "v8"]
+     "querystring", "buffer", "perf_hooks", "timers", "fs/promises", "v8", "assert/strict", "path/posix",
+     "timers/promises", "util/types"]
 )  # fmt: skip
+_NODE_TEST = ("node:test", "node:test/reporters")  # without the prefix it is a package of that name
+# What nearly every module does, and which gives nobody anything but this module's own values.
+_NODE_EXPORTS = re.compile(r"(?<![\w.$])module\.exports\b")
 _NODE_SIGNS = re.compile(
     r"\b(?:child_process|exec\w*|spawn\w*|fork\w*|eval|Function|constructor|Reflect|Proxy|globalThis|global"
     r"|vm|worker_threads|Worker|cluster|https?|http2|net|tls|dgram|dns|fetch|WebSocket|XMLHttpRequest"
@@ -72,12 +76,13 @@ def check_node(context: Context, text: str, arguments: list[str]) -> str:
     text = re.sub(r"\b(?:const|let|var)\s*\[[\w,\s]*\]", "const _", text)
     if re.search(r"\\[xu]", text):
         raise Refused("A8", "Runs JavaScript text with words that are spelled in an unusual way")
-    sign = _NODE_SIGNS.search(_without_requires(text))
+    sign = _NODE_SIGNS.search(_NODE_EXPORTS.sub("exports", _without_requires(text)))
     if sign is not None:
         raise Refused("A8", f"Runs JavaScript text that uses {sign[0]}")
     for match in _NODE_REQUIRE.finditer(text):
         name = (match[2] or "").removeprefix("node:")
-        if name not in _NODE_MODULES and not name.startswith(("./", "../")):
+        is_known = name in _NODE_MODULES or match[2] in _NODE_TEST
+        if not is_known and not name.startswith(("./", "../")):
             raise Refused(
                 "A8", f"Runs JavaScript text that loads {name or 'a module it has named'}"
             )

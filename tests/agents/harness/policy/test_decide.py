@@ -424,3 +424,22 @@ def test_an_archive_is_looked_into_before_it_is_unpacked(gate, tmp_path, name, r
         pack.writestr(name, "x")
     assert gate("tar xzf a.tgz").rule == rule
     assert gate("unzip -q -o a.zip").rule == rule
+
+
+@pytest.mark.parametrize(
+    ("text", "tier"),
+    [
+        ("module.exports = { slug: 1 };", Tier.ALLOW),
+        ('const test = require("node:test");\ntest("a", () => 1);', Tier.ALLOW),
+        ('const { it } = require("test");', Tier.ASK),  # a package that somebody has installed
+        ("module.constructor._load('child_process');", Tier.ASK),
+        ("x.module.exports = 1; module.paths.push('/tmp');", Tier.ASK),
+        ("const exports_ = module['exp' + 'orts'];", Tier.ASK),
+    ],
+)
+def test_a_module_of_javascript_may_say_what_it_gives(gate, tmp_path, text, tier):
+    (tmp_path / "wt/card-1/src").mkdir(exist_ok=True)
+    (tmp_path / "wt/card-1/src/slug.js").write_text(text)
+    assert gate("node src/slug.js").tier is tier
+    assert gate("node --check src/slug.js").tier is Tier.ALLOW
+    assert gate("node --check -r ./src/slug.js src/slug.js").tier is Tier.ASK
