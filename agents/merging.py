@@ -68,6 +68,7 @@ class Refused:
     files: tuple[str, ...] = ()
 
 
+_SETUP_FAILED = "The set-up command failed on the merged tree: {}."
 UNBOXED = Refused(
     "The target or the checks have changed, and without a sandbox the checks run on the merged tree only when a "
     "person asks for the merge. Read the diff, then merge it."
@@ -205,18 +206,9 @@ async def _test(
             worktree, where, hidden=[settings.DATA], redactor=redactor, hosts=card.network_hosts
         )
         desk.context.cancel = cancel
-        if card.setup_command:
-            result = await verification.run_command(
-                card.setup_command,
-                shell=desk.shell_for_setup(),
-                context=desk.context,
-                seconds=1800.0,
-            )
-            if not result.is_passed:
-                return Refused(
-                    f"The set-up command failed on the merged tree: {card.setup_command}."
-                )
         async with desk.network(sink):
+            if not await _set_up(card, desk):
+                return Refused(_SETUP_FAILED.format(card.setup_command) + _why_setup(card))
             results = await verification.run_checks(
                 card.checks, shell=desk.shell, context=desk.context, sink=sink
             )
@@ -230,6 +222,29 @@ async def _test(
             "Send the card back, so that an agent works on the new state."
         )
     return None
+
+
+async def _set_up(card: Merging, desk: Desk) -> bool:
+    """Run the set-up command on the merged tree, and return whether it succeeded.
+
+    It may run what the agent has changed. So it has the network only if a person has asked for this
+    merge, and has taken the work as it is; else nobody has looked at it yet.
+    """
+    if not card.setup_command:
+        return True
+    result = await verification.run_command(
+        card.setup_command,
+        shell=desk.shell_for_setup() if card.is_asked_for else desk.shell,
+        context=desk.context,
+        seconds=1800.0,
+    )
+    return result.is_passed
+
+
+def _why_setup(card: Merging) -> str:
+    if card.is_asked_for:
+        return ""
+    return " Before a person asks for the merge it has no network. Read the diff, then merge it."
 
 
 def _deliver(card: Merging, where: Places, candidate: Candidate) -> str:

@@ -85,7 +85,7 @@ def resolve(url: str, *, allows_private: bool) -> Target:
 def is_public(text: str) -> bool:
     """Return whether an address is on the public internet, also one that is wrapped in another."""
     address: Address = ipaddress.ip_address(text.partition("%")[0])
-    inner = _wrapped(address)
+    inner = wrapped(address)
     if inner is not None:
         return is_public(str(inner))
     if any(address in network for network in NOT_PUBLIC):
@@ -93,7 +93,7 @@ def is_public(text: str) -> bool:
     return address.is_global and not address.is_multicast and not address.is_reserved
 
 
-def _wrapped(address: Address) -> ipaddress.IPv4Address | None:
+def wrapped(address: Address) -> ipaddress.IPv4Address | None:
     """Return the IPv4 address that an IPv6 address really leads to, if it is of that kind."""
     if not isinstance(address, ipaddress.IPv6Address):
         return None

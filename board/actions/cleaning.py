@@ -1,12 +1,16 @@
 """What people type, made ready to be stored; each bad field is named with what to do about it."""
 
 import re
+import socket
 from collections.abc import Mapping
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any
+from urllib.parse import urlsplit
 
 from board.errors import NotAllowedError, ValidationError
 from board.models import User
 from board.states import ToolProfile
+from board.webhooks import wrapped
 
 TEXT_FIELDS = ("title", "goal", "constraints")
 MAX_TEXT = 50_000  # characters of one text field: about ten pages, far below a model's window
@@ -128,14 +132,53 @@ def _fits(name: str, value: Any) -> bool:
 def check_folder_right(repository: str, *, by: User) -> None:
     """Raise NotAllowedError unless `by` may use this repository.
 
-    A folder of the server can hold what is nobody's business; only who owns the installation
-    may point a project at one.
+    A folder of the server can hold what is nobody's business, and so can what listens on its own
+    addresses; only who owns the installation may point a project at one.
     """
-    if repository.strip().startswith(("/", "file:")) and not by.is_owner:
+    if by.is_owner:
+        return
+    if is_folder(repository):
         raise NotAllowedError(
             "Only an owner of this installation may use a folder of the server. "
             "Use the repository's URL, or ask an owner to make the project."
         )
+    if is_own_host(host_of(repository)):
+        raise NotAllowedError(
+            "Only an owner of this installation may use an address of the server itself."
+        )
+
+
+def is_folder(repository: str) -> bool:
+    """Whether a repository's address is a folder of the server, in whatever spelling it is read as one."""
+    text = repository.replace("\x00", "").strip().casefold()
+    return text.startswith(("/", "~", ".", "file:"))
+
+
+def host_of(repository: str) -> str:
+    """Return the host of a repository's URL or short form, or ""."""
+    text = repository.replace("\x00", "").strip()
+    if "://" not in text:
+        return text.partition(":")[0].rpartition("@")[2]
+    try:
+        return urlsplit(text).hostname or ""
+    except ValueError:
+        return ""
+
+
+def is_own_host(host: str) -> bool:
+    """Whether a host is this machine, or one that hands out what belongs to this machine, by its spelling."""
+    name = host.casefold().strip("[]").rstrip(".")
+    if name == "localhost" or name.endswith((".localhost", ".localdomain")):
+        return True
+    try:
+        address: IPv4Address | IPv6Address = ip_address(name.partition("%")[0])
+    except ValueError:
+        try:  # 127.1, 0x7f000001, 2130706433
+            address = ip_address(socket.inet_aton(name))
+        except OSError:
+            return False
+    inner = wrapped(address) or address
+    return inner.is_loopback or inner.is_link_local or inner.is_unspecified
 
 
 def clean_column(name: str, limit: int | None = None) -> str:

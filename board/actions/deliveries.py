@@ -12,7 +12,7 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from board import webhooks
-from board.actions.hooks import secret_of
+from board.actions.hooks import check_setter, secret_of
 from board.actions.notices import REMINDER, WEBHOOK, payload, readers_of
 from board.models import Notice, Webhook
 from board.states import ApprovalStatus
@@ -72,6 +72,7 @@ def _send_webhook(notice: Notice) -> None:
     hook = Webhook.objects.filter(project_id=notice.approval.project_id).first()
     if hook is None:
         raise webhooks.WebhookError("The project has no webhook any more.")
+    check_setter(hook)
     body = json.dumps(payload(notice)).encode()
     stamp = str(int(time.time()))
     signature = webhooks.sign(secret_of(hook), identity=str(notice.pk), timestamp=stamp, body=body)

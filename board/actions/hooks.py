@@ -13,13 +13,27 @@ from board.actions import audit
 from board.actions.audit import Act
 from board.errors import ValidationError
 from board.events import Actor, publish
-from board.models import Project, User, Webhook
+from board.models import Membership, Project, User, Webhook
+from board.states import Role
+
+MAY_SET = (Role.OWNER, Role.MAINTAINER)
 
 
 def secret_of(hook: Webhook) -> str:
     """Return the secret that signs this webhook's messages. It is stored nowhere."""
     key = b"pullcord.webhooks:" + settings.SECRET_KEY.encode()
     return "whsec_" + hmac.new(key, hook.nonce.encode(), hashlib.sha256).hexdigest()
+
+
+def check_setter(hook: Webhook) -> None:
+    """Raise WebhookError if who set the webhook may not set it any more: nobody stands for its address."""
+    may = Membership.objects.filter(
+        project_id=hook.project_id, user_id=hook.set_by_id, user__is_active=True, role__in=MAY_SET
+    )
+    if not may.exists():
+        raise webhooks.WebhookError(
+            "Who set this address may change settings no more. A maintainer has to save it again."
+        )
 
 
 def set_webhook(project: Project, *, by: User, url: str, allows_private: bool) -> Webhook:

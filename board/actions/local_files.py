@@ -8,7 +8,7 @@ from django.db import transaction
 from board import events
 from board.actions import audit
 from board.actions.audit import Act
-from board.actions.cleaning import clean_lines
+from board.actions.cleaning import clean_lines, is_folder
 from board.errors import NotAllowedError, ValidationError
 from board.events import Actor, publish
 from board.models import Project, User
@@ -19,7 +19,7 @@ MAX_NAME = 200  # characters
 
 def is_local(project: Project) -> bool:
     """Whether the project's repository is a folder of the server."""
-    return project.repository.strip().startswith(("/", "file:"))
+    return is_folder(project.repository)
 
 
 def set_local_files(project: Project, *, by: User, names: Sequence[str]) -> None:

@@ -108,17 +108,16 @@ def fetch_again(
         ).exists()
     ):
         raise TransitionError("The repository is being fetched already.")
-    if repository.strip():
-        check_folder_right(repository, by=by)
+    changed = clean_project({"repository": repository}) if repository.strip() else {}
+    if changed:
+        check_folder_right(changed["repository"], by=by)
     with transaction.atomic():
-        if repository.strip():
-            Project.objects.filter(pk=project.pk).update(
-                **clean_project({"repository": repository})
-            )
+        if changed:
+            Project.objects.filter(pk=project.pk).update(**changed)
         _ask_for_fetch(project, by=by, create_first_commit=create_first_commit)
         publish(project.pk, events.ProjectChanged(what="fetch"), by=Actor.person(by))
-        if repository.strip():
-            _record("repository_changed", project, by=by, repository=repository.strip())
+        if changed:
+            _record("repository_changed", project, by=by, **changed)
     project.refresh_from_db()
 
 

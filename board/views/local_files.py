@@ -1,18 +1,10 @@
-"""Which local files of a project's folder are copied into workspaces."""
+"""The form for the local files of a project's folder that are copied into workspaces."""
 
 from django import forms
-from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
-from django.views.decorators.http import require_POST
 
-from board.access import get_project
 from board.actions import local_files
-from board.errors import BoardError
 from board.forms import MONO, BoardForm
 from board.models import Project, User
-from board.states import Role
-from board.views.people import person
 
 
 class LocalFilesForm(BoardForm):
@@ -28,23 +20,6 @@ class LocalFilesForm(BoardForm):
             " of them is committed, and their secrets are hidden from logs, pages and the model."
         ),
     )
-
-
-@require_POST
-def save(request: HttpRequest, key: str) -> HttpResponse:
-    """Store the names."""
-    user = person(request)
-    project = get_project(user, key, role=Role.MAINTAINER)
-    form = LocalFilesForm(request.POST)
-    if form.is_valid():
-        try:
-            names = form.cleaned_data["names"].splitlines()
-            local_files.set_local_files(project, by=user, names=names)
-        except BoardError as error:
-            messages.error(request, error.message)
-        else:
-            messages.success(request, "The local files are saved. New workspaces get them.")
-    return redirect("project_settings", key=project.key)
 
 
 def local_files_form(project: Project, user: User) -> LocalFilesForm | None:

@@ -6,15 +6,15 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from board.access import get_project, get_role
-from board.actions import projects
+from board.actions import local_files, projects
 from board.actions.instructions import current_instruction
 from board.actions.network import set_network_hosts
-from board.errors import BoardError
+from board.errors import BoardError, NotAllowedError
 from board.forms import ColumnForm, FetchForm, NetworkForm, NewColumnForm, ProjectSettingsForm
 from board.models import Column, Project, User
 from board.states import ROLE_ORDER, ErrandKind, ErrandStatus, Lane, Role
 from board.templatetags.shell import address
-from board.views.local_files import local_files_form
+from board.views.local_files import LocalFilesForm, local_files_form
 from board.views.people import person
 
 NO_COMMITS = "no_commits"  # the code of a fetch that found a repository without any commit
@@ -101,6 +101,26 @@ def set_network(request: HttpRequest, key: str) -> HttpResponse:
 
 
 @require_POST
+def set_local_files(request: HttpRequest, key: str) -> HttpResponse:
+    """Store which local files workspaces get a copy of."""
+    user = person(request)
+    project = get_project(user, key, role=Role.MAINTAINER)
+    form = LocalFilesForm(request.POST)
+    if form.is_valid():
+        try:
+            names = form.cleaned_data["names"].splitlines()
+            local_files.set_local_files(project, by=user, names=names)
+        except BoardError as error:
+            form.refuse(error)
+        else:
+            messages.success(request, "The local files are saved. New workspaces get them.")
+            return redirect("project_settings", key=project.key)
+    if local_files_form(project, user) is None:  # nothing on the page could show it
+        raise NotAllowedError("Only an owner of this installation may have local files copied.")
+    return _page(request, project, user, files_form=form)
+
+
+@require_POST
 def archive(request: HttpRequest, key: str) -> HttpResponse:
     """Take the project out of everyone's list."""
     user = person(request)
@@ -119,6 +139,7 @@ def _page(
     column_form: ColumnForm | None = None,
     new_column: NewColumnForm | None = None,
     network_form: NetworkForm | None = None,
+    files_form: LocalFilesForm | None = None,
 ) -> HttpResponse:
     """Render the page with the one form that was refused, if any, and fresh ones for the rest."""
     role = get_role(user, project.pk)
@@ -134,7 +155,7 @@ def _page(
     ]
     errand = project.errands.filter(kind=ErrandKind.FETCH).order_by("-pk").first()
     failed = errand is not None and errand.status == ErrandStatus.FAILED
-    sent = (form, column_form, new_column, network_form)
+    sent = (form, column_form, new_column, network_form, files_form)
     refused = any(each is not None and each.is_bound for each in sent)
     may_change = ROLE_ORDER[role] >= ROLE_ORDER[Role.MAINTAINER]
     if not may_change:
@@ -152,7 +173,7 @@ def _page(
         "columns": list(zip(project.columns.all(), columns, strict=True)),
         "new_column": new_column or NewColumnForm(prefix="new"),
         "fetch_form": FetchForm(initial={"repository": address(project.repository)}),
-        "local_files": local_files_form(project, user) if may_change else None,
+        "local_files": files_form or (local_files_form(project, user) if may_change else None),
         "network_form": network_form
         or NetworkForm(initial={"hosts": "\n".join(project.network_hosts)}),
         "no_commits": failed and errand is not None and errand.options.get("code") == NO_COMMITS,

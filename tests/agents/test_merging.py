@@ -1,6 +1,7 @@
 """Merges seen from outside: what lands where, and what is never touched."""
 
 import shlex
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -103,12 +104,7 @@ def test_work_is_tested_again_when_the_target_has_moved(shared: Parts, tmp_path:
     broken = reviewed(
         shared, "MOVED", "Fits no more", "more.txt", "x\n", checks=["test ! -e pushed.txt"]
     )
-    work = tmp_path / "person"
-    git("clone", "-q", str(origin), str(work), folder=tmp_path)
-    (work / "pushed.txt").write_text("by a person\n")
-    git("add", "-A", folder=work)
-    git("commit", "-q", "-m", "Push", folder=work)
-    git("push", "-q", "origin", "main", folder=work)
+    push(origin, tmp_path / "person")
     done = merged(product, fine)
     assert done["status"] == "done", done
     assert {"fine.txt", "pushed.txt"} <= set(
@@ -120,6 +116,47 @@ def test_work_is_tested_again_when_the_target_has_moved(shared: Parts, tmp_path:
     assert refused["status"] == "review"
     assert "test ! -e pushed.txt" in refused["failure"]["message"]
     assert "more.txt" not in git("ls-tree", "--name-only", "main", folder=origin)
+
+
+def test_a_set_up_has_no_network_on_work_that_no_person_has_taken(
+    shared: Parts, tmp_path: Path
+) -> None:
+    product, api = shared
+    origin = make_repository(tmp_path / "origin.git", {"fetch.sh": "exit 0\n"})
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        # What an agent could write into any file that a set-up runs.
+        theft = (
+            f"python3 -c 'import socket; socket.create_connection((\"127.0.0.1\", {port}), 2)'\n"
+        )
+        product.project("AUTO", origin, auto_merge=True, setup_command="sh fetch.sh")
+        write = call("write_file", path="fetch.sh", content=theft)
+        asks = call("bash", command="pip download x || true")
+        api.script(
+            "Send it out", [call("read_file", path="fetch.sh"), write, asks, report("done", "x")]
+        )
+        ref = product.card("AUTO", "Send it out")["ref"]
+        product.queue(ref)
+        question = product.wait_for_question()
+        push(origin, tmp_path / "person")  # the target moves, so the merge is tested again
+        product.decide(question["id"])
+        card = product.wait_for_card(ref, "done", "review", "failed")
+        assert "no network" in card["failure"]["message"], card
+        server.setblocking(False)  # noqa: FBT003
+        with pytest.raises(BlockingIOError):
+            server.accept()
+        # A person reads the diff, and asks for the merge.
+        assert merged(product, ref)["status"] == "done"
+        server.accept()[0].close()
+
+
+def push(origin: Path, work: Path) -> None:
+    """Push a commit, as a person does."""
+    git("clone", "-q", str(origin), str(work), folder=work.parent)
+    (work / "pushed.txt").write_text("by a person\n")
+    git("add", "-A", folder=work)
+    git("commit", "-q", "-m", "Push", folder=work)
+    git("push", "-q", "origin", "main", folder=work)
 
 
 def test_checks_that_were_changed_in_review_are_run_before_the_merge(

@@ -25,8 +25,11 @@ def test_an_owner_sets_the_local_files(project: Project, alice: User):
 
 
 def test_a_bad_name_is_refused_with_the_reason(project: Project, alice: User):
-    answer = client_of(alice).post(SAVE, {"names": "../.env"}, follow=True)
-    assert "../.env is not the name of a file" in answer.content.decode()
+    answer = client_of(alice).post(SAVE, {"names": "conf/.env\n../.env"})
+    html = answer.content.decode()
+    assert answer.status_code == 422
+    assert "../.env is not the name of a file" in html
+    assert "conf/.env\n../.env</textarea>" in html  # what was typed is still there
     project.refresh_from_db()
     assert project.secret_files == []
 
@@ -37,7 +40,8 @@ def test_a_maintainer_who_owns_nothing_neither_sees_nor_sets_them(project: Proje
     membership.save()
     client = client_of(bob)
     assert "Local files" not in client.get(PAGE).content.decode()
-    answer = client.post(SAVE, {"names": ".env"}, follow=True)
+    answer = client.post(SAVE, {"names": ".env"})
+    assert answer.status_code == 403
     assert "Only an owner" in answer.content.decode()
     project.refresh_from_db()
     assert project.secret_files == []

@@ -167,6 +167,30 @@ def test_the_time_until_a_reminder_is_the_projects(ask: Ask):
 # Mails.
 
 
+@pytest.mark.parametrize("change", ["left", "member", "inactive"])
+def test_an_address_of_who_may_set_it_no_more_is_told_nothing(
+    hook: Webhook, ask: Ask, posts: list[Any], bob: User, change: str
+):
+    Membership.objects.filter(user=bob).update(role=Role.MAINTAINER)
+    Webhook.objects.update(set_by=bob)
+    ask()
+    match change:
+        case "left":
+            Membership.objects.filter(user=bob).delete()
+        case "member":
+            Membership.objects.filter(user=bob).update(role=Role.MEMBER)
+        case _:
+            User.objects.filter(pk=bob.pk).update(is_active=False)
+    deliveries.deliver_notices()
+    assert posts == []
+    assert "has to save it again" in Notice.objects.get().problem
+    owner = hook.project.created_by
+    hooks.set_webhook(hook.project, by=owner, url=URL, allows_private=True)
+    due()
+    deliveries.deliver_notices()
+    assert len(posts) == 1
+
+
 @pytest.fixture
 def mails(settings: Any, bob: User) -> None:
     settings.EMAIL_HOST = "mail.example.org"

@@ -206,7 +206,35 @@ def test_an_archived_project_says_so(project, alice):
     assert last_event(project).payload == {"what": "archived"}
 
 
-@pytest.mark.parametrize("repository", ["/srv/git/other.git", "file:///srv/git/other.git"])
+FOLDERS = [
+    "/srv/git/other.git",
+    "file:///srv/git/other.git",
+    "FILE:///srv/git/other.git",
+    " File://localhost/srv/git/other.git",
+    "\x00/srv/git/other.git",
+    "\x00 file:///srv/git/other.git",
+]
+OWN_HOSTS = [
+    "http://localhost:8400/x.git",
+    "https://LOCALHOST./x.git",
+    "https://a.localhost/x.git",
+    "http://127.0.0.1/x.git",
+    "git://127.1/x.git",
+    "https://2130706433/x.git",
+    "https://0x7f.0.0.1/x.git",
+    "https://0.0.0.0/x.git",
+    "https://[::1]/x.git",
+    "https://[::ffff:127.0.0.1]/x.git",
+    "https://[64:ff9b::7f00:1]/x.git",
+    "https://169.254.169.254/latest",
+    "https://[fe80::1]/x.git",
+    "ssh://git@127.0.0.1/x.git",
+    "git@localhost:x.git",
+    "127.0.0.1:x.git",
+]
+
+
+@pytest.mark.parametrize("repository", FOLDERS)
 def test_only_an_owner_of_the_installation_points_a_project_at_a_folder(bob, repository):
     with pytest.raises(NotAllowedError, match="URL"):
         create(bob, repository=repository)
@@ -214,12 +242,30 @@ def test_only_an_owner_of_the_installation_points_a_project_at_a_folder(bob, rep
     assert create(bob, repository="https://example.org/other.git").created_by == bob
 
 
-def test_a_members_fetch_again_cannot_turn_to_a_folder(alice, bob):
+@pytest.mark.parametrize("repository", OWN_HOSTS)
+def test_only_an_owner_of_the_installation_points_a_project_at_the_server_itself(
+    alice, bob, repository
+):
+    with pytest.raises(NotAllowedError, match="server itself"):
+        create(bob, repository=repository)
+    assert create(alice, repository=repository).repository == repository
+
+
+@pytest.mark.parametrize(
+    "repository",
+    ["https://10.0.0.7/x.git", "git@git.example.org:x.git", "https://localhost.example.org/x.git"],
+)
+def test_a_server_in_the_same_house_may_be_anybodys(bob, repository):
+    assert create(bob, repository=repository).created_by == bob
+
+
+@pytest.mark.parametrize("repository", [*FOLDERS, "https://127.0.0.1/x.git"])
+def test_a_members_fetch_again_cannot_turn_to_a_folder(alice, bob, repository):
     project = create(alice, repository="https://example.org/x.git")
     Project.objects.filter(pk=project.pk).update(state="error")
     Errand.objects.all().delete()
     project.refresh_from_db()
     with pytest.raises(NotAllowedError):
-        projects.fetch_again(project, by=bob, repository="/srv/git/other.git")
+        projects.fetch_again(project, by=bob, repository=repository)
     project.refresh_from_db()
     assert project.repository == "https://example.org/x.git"
