@@ -13,6 +13,7 @@ from agents.desk import places
 from agents.instructions import find_instructions
 from agents.known_secrets import learn_from_repository, redactor_of_run
 from agents.rehearsal.repository import create_rehearsal_repository
+from agents.spares import Spares
 from agents.workspaces.errors import WorkspaceError
 from agents.workspaces.hub import fetch_hub
 from agents.workspaces.repositories import check_repository, create_first_commit
@@ -32,8 +33,9 @@ BY = Actor.PULLCORD
 class ErrandWork:
     """One claimed errand. `run()` is its coroutine."""
 
-    def __init__(self, errand: Errand, db: Database) -> None:
+    def __init__(self, errand: Errand, db: Database, spares: Spares) -> None:
         self.errand = errand
+        self._spares = spares
         redactor = redactor_of_run()
         learn_from_repository(redactor, errand.project.repository)
         self._db = RedactedDatabase(db, redactor)
@@ -75,6 +77,7 @@ class ErrandWork:
         await self._db(
             projects.finish_fetch, self.errand, fence=self.errand.fence, target_branch=target
         )
+        self._spares.want(self.errand.project.key, target, pause=0)
         await self._look_for_instructions(target)
 
     async def _look_for_instructions(self, target: str) -> None:
@@ -127,6 +130,7 @@ class ErrandWork:
             by=BY,
         )
         await asyncio.to_thread(merging.clean_up, card)
+        self._spares.want(card.project_key, card.target_branch)
 
     async def _refuse(self, reason: str, **details: Any) -> None:
         await self._db(

@@ -26,6 +26,7 @@ from agents.heartbeat import Heart
 from agents.process_trees import hide_own_environment
 from agents.rehearsal.server import RehearsalServer
 from agents.sandbox_probe import probe
+from agents.spares import Spares
 from agents.worker import RunWork
 from board.actions import claims, errands, workers
 from board.actions.credentials import model_access
@@ -108,6 +109,7 @@ class AgentLoop:
         self._db = Database()
         self._executor = BuiltinExecutor(threads=settings.WORKER_SLOTS + 4)
         self._rehearsal = RehearsalServer()
+        self._spares = Spares()
         await self._register()
         heart = Heart(self.worker_id, self)
         heart.start()
@@ -193,7 +195,13 @@ class AgentLoop:
         return next((number for number, work in enumerate(self._slots) if work is None), None)
 
     def _occupy(self, slot: int, claim: claims.Claim) -> None:
-        work = RunWork(claim, db=self._db, executor=self._executor, rehearsal=self._rehearsal)
+        work = RunWork(
+            claim,
+            db=self._db,
+            executor=self._executor,
+            rehearsal=self._rehearsal,
+            spares=self._spares,
+        )
         self._slots[slot] = work
         work.start().add_done_callback(lambda _task: self._free(slot))
 
@@ -207,7 +215,7 @@ class AgentLoop:
             if errand is None:
                 return
             task = asyncio.create_task(
-                ErrandWork(errand, self._db).run(), name=f"errand-{errand.pk}"
+                ErrandWork(errand, self._db, self._spares).run(), name=f"errand-{errand.pk}"
             )
             self._errands[task] = errand.pk
             task.add_done_callback(self._errand_done)
@@ -282,6 +290,7 @@ class AgentLoop:
                 task.cancel()
 
     async def _close(self) -> None:
+        await self._spares.close()
         await self._rehearsal.close()
         await self._executor.close()
         try:

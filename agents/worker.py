@@ -35,6 +35,7 @@ from agents.policies import policy_context
 from agents.rehearsal.server import RehearsalServer
 from agents.saving import Saver
 from agents.seating import Seating
+from agents.spares import Spares
 from agents.unboxed_checks import CheckPermission
 from agents.workspaces.errors import WorkspaceError
 from board.actions import runs
@@ -48,7 +49,13 @@ class RunWork:
     """One claimed run. `run()` is the coroutine in a slot; `stop()` ends it early."""
 
     def __init__(
-        self, claim: Claim, *, db: Database, executor: Executor, rehearsal: RehearsalServer
+        self,
+        claim: Claim,
+        *,
+        db: Database,
+        executor: Executor,
+        rehearsal: RehearsalServer,
+        spares: Spares,
     ) -> None:
         self.claim = claim
         self._redactor = redactor_of_run()
@@ -56,6 +63,7 @@ class RunWork:
         self._db = RedactedDatabase(db, self._redactor)
         self._executor = executor
         self._rehearsal = rehearsal
+        self._spares = spares
         self._reason: StopReason | None = None
         self.since = time.monotonic()
         self.task: asyncio.Task[None] | None = None
@@ -105,6 +113,7 @@ class RunWork:
         brief = await self._db(load_brief, self.claim.run_id, self.claim.fence)
         self._learn(brief)
         desk = await self._seating.sit_down(brief, self._take_desk)
+        self._spares.want(brief.project_key, brief.target_branch)
         saver = self._saver = Saver(lambda message: self._save(desk, message))
         journal = RunJournal(self._lease, self._db)
         desk.context.seen = seen_in(

@@ -7,6 +7,7 @@ the repository's own configuration could start.
 """
 
 import re
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -137,6 +138,7 @@ def git(
     timeout_seconds: float = TIMEOUT_SECONDS,
     enough_bytes: int | None = None,
     on_output: Callable[[bytes], None] | None = None,
+    cancel: threading.Event | None = None,
 ) -> GitResult:
     """Run `git arguments` on the repository `git_dir` and return its answer.
 
@@ -167,6 +169,7 @@ def git(
             keep_bytes=2 * (enough_bytes or _KEEP_BYTES),  # half of it is for the beginning
             max_output_bytes=enough_bytes or _KEEP_BYTES,
             on_output=on_output,
+            cancel=cancel,
         )
     except OSError as error:
         message = "git could not be started. Install git 2.38 or later on the server."

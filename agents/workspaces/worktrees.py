@@ -15,6 +15,7 @@ from agents.workspaces.errors import WorkspaceError
 from agents.workspaces.git import CHECKOUT_TIMEOUT_SECONDS, git, is_branch_name, resolve
 from agents.workspaces.hub import create_bare, restore_configuration
 from agents.workspaces.locks import locked
+from agents.workspaces.spares import adopt
 from agents.workspaces.trees import delete_tree, spread
 
 _PRIVATE = ".private"
@@ -208,6 +209,8 @@ def _unregister(clone: Path, path: Path) -> None:
 def _filled(worktree: Worktree, target_branch: str) -> Worktree:
     """Write the files and all private parts, and last of all the record."""
     try:
+        # Files that git has written before, if there are some; it corrects what differs.
+        adopt(worktree.git_dir, worktree.path, worktree.entry / "index", worktree.base_sha)
         git(
             "read-tree",
             "--reset",

@@ -37,10 +37,15 @@ def test_a_card_goes_from_the_queue_to_the_users_repository(
         ],
     )
     card = product.card("BIL", "Say two", goal="a.txt says two", checks=["grep -q two a.txt"])
+    spare = tmp_path / "data" / "workspaces" / "BIL" / ".spare" / "ready" / "tree"
+    product.until(spare.exists)  # the first run of a project does not wait for its files either
+    written_ahead = spare.stat().st_ino
     product.queue(card["ref"])
     reviewed = product.wait_for_card(card["ref"], "review", "failed")
     assert reviewed["status"] == "review", (reviewed, product.log_text()[-4000:])
     assert not api.refusals
+    (worktree,) = spare.parents[2].glob("BIL-1-*")
+    assert worktree.stat().st_ino == written_ahead
     run = product.get(f"/runs/{reviewed['runs'][0]['id']}")
     assert run["evidence"][0]["exit_code"] == 0
     diff = product.get(f"/runs/{run['id']}/diff")

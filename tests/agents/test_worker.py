@@ -14,6 +14,7 @@ from agents.endings import StopReason
 from agents.executors import Job, Links
 from agents.harness.ports import Outcome
 from agents.rehearsal.server import RehearsalServer
+from agents.spares import Spares
 from agents.worker import RunWork
 from agents.workspaces.hub import fetch_hub
 from board.actions import cards
@@ -50,13 +51,13 @@ async def carry_out(
     meanwhile: Callable[[], object] = lambda: None,
 ) -> Run:
     """Work on a claimed run until its stay is over; `meanwhile` and `stops` come once the agent is at work."""
-    db, at_work = Database(), asyncio.Event()
+    db, spares, at_work = Database(), Spares(), asyncio.Event()
 
     async def observed(job: Job, links: Links) -> Outcome:
         at_work.set()
         return await executor(job, links)
 
-    work = RunWork(claim, db=db, executor=observed, rehearsal=RehearsalServer())
+    work = RunWork(claim, db=db, executor=observed, rehearsal=RehearsalServer(), spares=spares)
     task = work.start()
     if stops:
         await at_work.wait()
@@ -65,6 +66,7 @@ async def carry_out(
             work.stop(reason)
             await asyncio.sleep(0)
     await task
+    await spares.close()
     run = await db(Run.objects.select_related("card").get, pk=claim.run_id)
     await db.close()
     return run
