@@ -76,7 +76,7 @@ def in_any_thread(
     """
 
     @wraps(handler)
-    def answer(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+    def answer(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
         close_old_connections()
         try:
             return handler(request, *args, **kwargs)
