@@ -30,6 +30,13 @@ def _nothing(_walker: Walker, run: Run) -> End:
     return _same(run.state)
 
 
+def _return(walker: Walker, run: Run) -> End:
+    """In a sourced text it leaves out what follows, which is not kept account of."""
+    if not walker.bodies:
+        raise Refused("A9", "`return` outside a function is not known")
+    return _nothing(walker, run)
+
+
 def _exit(_walker: Walker, _run: Run) -> End:
     return End(None, None)
 
@@ -84,6 +91,7 @@ def _cd(walker: Walker, run: Run) -> End:
     target = fields[0].text if fields else str(walker.context.home)
     if target.startswith("-"):
         raise Refused("A9", "Changes to a folder that is not known")
+    _check_upwards(walker, target, run.state)
     folders = frozenset(
         files.real(walker.context, target or ".", cwd=folder) for folder in run.state.folders
     )
@@ -95,6 +103,18 @@ def _cd(walker: Walker, run: Run) -> End:
         for folder in folders
     )
     return End(after, replace(run.state, is_unlikely=True) if is_sure else run.state)
+
+
+def _check_upwards(walker: Walker, target: str, state: State) -> None:
+    """Behind a link `..` is where the shell came from; what is followed here is the real place."""
+    home = str(walker.context.home)
+    goes_up = ".." in target.split("/")
+    for folder in state.folders:
+        written = files.absolute(target or ".", cwd=folder, home=home)
+        place = files.real(walker.context, target or ".", cwd=folder)
+        if goes_up and (walker.is_behind_link or walker.context.files.real(written) != place):
+            raise Refused("A9", "Goes up from a folder that it entered through a link")
+        walker.is_behind_link = walker.is_behind_link or written != place
 
 
 def _export(walker: Walker, run: Run) -> End:
@@ -145,6 +165,8 @@ def _unset(walker: Walker, run: Run) -> End:
     for one in run.fields[1:]:
         if not one.is_constant or not re.fullmatch(r"-v|[A-Za-z_]\w*", one.text):
             raise Refused("A9", "`unset` with something that is not plain")
+        if one.text in run.state.functions:
+            raise Refused("A9", f"`unset {one.text}` may remove a function")
         if one.text != "-v":
             check_variable(walker.context, one.text, Value("", Kind.KNOWN))
             variables[one.text] = UNKNOWN
@@ -230,9 +252,9 @@ Builtin = Callable[[Walker, Run], End]
 
 BUILTINS: dict[str, Builtin] = {
     ":": _nothing,
+    "return": _return,
     "break": _nothing,
     "continue": _nothing,
-    "return": _nothing,
     "wait": _nothing,
     "exit": _exit,
     "cd": _cd,

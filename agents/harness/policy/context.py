@@ -14,6 +14,7 @@ from typing import Protocol
 from agents.harness.policy.profiles import Profile
 from agents.harness.policy.rules import Policy
 
+_MOST_LINKS = 20  # that lead to each other
 MOST_BYTES_READ = 1_000_000  # of a script; what is longer is judged by its beginning
 _MOST_BYTES_HASHED = 16_000_000  # of a file that an approval binds to; of a larger one its stamps
 
@@ -142,6 +143,30 @@ class Remembered:
         if path not in self._places:
             self._places[path] = self._files.real(path)
         return self._places[path]
+
+
+class Linked:
+    """`files` with links in it that a call makes itself: real path of the link -> real target."""
+
+    def __init__(self, files: Files, links: Mapping[str, str]) -> None:
+        self._files = files
+        self._links = dict(links)
+        self.read = files.read
+        self.mark = files.mark
+        self.matches = files.matches
+        self.is_folder = files.is_folder
+
+    def real(self, path: str) -> str:
+        """See Files."""
+        found = self._files.real(path)
+        for _ in range(_MOST_LINKS):
+            for link, target in self._links.items():
+                if _is_below(found, link):
+                    found = self._files.real(target + found[len(link) :])
+                    break
+            else:
+                return found
+        return found
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,9 @@ def _reading(context: Context, path: str, *, shown: str, metadata_only: bool = F
 def judge_searching(call: ToolCall, context: Context) -> Opinion:
     """glob and grep; the tools themselves leave out secrets and what is outside."""
     text = str(call.input.get("path", "."))
+    if call.tool == "glob":  # where a pattern begins to search
+        begin = re.split(r"(?:^|(?<=/))[^/]*[*?\[{]", str(call.input.get("pattern", "")))[0]
+        text = begin if begin.startswith("/") else f"{text}/{begin}"
     path = files.real(context, text)
     finding = _reading(context, path, shown=text)
     if call.tool == "grep" and files.is_product(context, path):

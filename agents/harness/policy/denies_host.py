@@ -10,6 +10,7 @@ from agents.harness.policy.context import Context
 from agents.harness.policy.findings import Finding
 
 _REMOVING = frozenset({"rm", "shred", "srm", "wipe", "unlink", "rmdir"})
+_MOST_OF_TOP = 40  # characters of a pattern
 _MODES = frozenset({"chmod", "chown", "chgrp", "setfacl", "chattr"})
 _FIND_FILTERS = re.compile(
     r"-i?(?:name|path|wholename|regex|lname)$|-(?:empty|[cma]min|[cma]time|size)$"
@@ -50,6 +51,8 @@ def place(context: Context, text: str, command: Command) -> str:
     folder, _, last = path.rpartition("/")
     if last in ("*", ".*", "**", "{*,.*}", "*.*"):
         path = folder or "/"
+    elif not folder and set("*?[{") & set(last) and len(last) <= _MOST_OF_TOP:
+        path = "/"  # `/e*`: something that lies directly under it
     return context.files.real(path)
 
 

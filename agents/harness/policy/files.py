@@ -3,6 +3,7 @@
 import itertools
 import os
 import re
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
@@ -100,7 +101,7 @@ _DEVICE = re.compile(
 )
 _KERNEL = re.compile(r"/proc/sys(?:/.*)?|/proc/sysrq-trigger|/sys(?:/.*)?")
 _ENVIRONMENT = re.compile(r"/proc/[^/]+(?:/task/[^/]+)?/environ")
-_PRODUCT_DATA = re.compile(r".*\.(?:sqlite3?|db|key|pem)(?:-\w+)?|.*secret.*|.*credential.*")
+_PRODUCT_DATA = re.compile(r".*\.(?:sqlite3?|db|key|pem|env)(?:-\w+)?|.*secret.*|.*credential.*")
 _PRODUCT_DATA_NAMES = (".env", "db.sqlite3", "pullcord.sqlite3", "secret_key", "key.pem")
 _PRODUCT_DATA_FOLDERS = frozenset({"data", "media", "secrets", "keys", "backups"})
 
@@ -119,7 +120,25 @@ def absolute(text: str, *, cwd: str, home: str) -> str:
 def real(context: Context, text: str, *, cwd: str | None = None) -> str:
     """The place that a path as written really is, links followed."""
     base = cwd or context.cwd or str(context.workspace)
-    return context.files.real(absolute(text, cwd=base, home=str(context.home)))
+    path = absolute(text, cwd=base, home=str(context.home))
+    if ".." in text.split("/"):
+        path = _upwards(context, text, base)
+    return context.files.real(path)
+
+
+def _upwards(context: Context, text: str, base: str) -> str:
+    """`link/..` is the folder above the place that the link leads to, not the one it is in."""
+    first, slash, rest = text.partition("/")
+    here = absolute(first, cwd=base, home=str(context.home)) if slash and first else "/"
+    here, parts = (here, rest.split("/")) if slash else (base, [text])
+    if first == "..":
+        here, parts = base, text.split("/")
+    for part in parts:
+        if part == "..":
+            here = context.files.real(here).rpartition("/")[0] or "/"
+        elif part not in ("", "."):
+            here = f"{here.rstrip('/')}/{part}"
+    return here
 
 
 def is_below(path: str, folder: str | os.PathLike[str]) -> bool:
@@ -143,6 +162,18 @@ def is_protected(context: Context, path: str) -> bool:
     if any(pair in _PROTECTED_PAIRS for pair in itertools.pairwise(parts)):
         return True
     return bool(parts) and parts[-1] in _PROTECTED_NAMES
+
+
+def joins_protected(texts: Sequence[str]) -> bool:
+    """Whether texts, put together, may be the path of a protected folder: `.github`, `workflows`."""
+    ends = {text.rstrip("/").rpartition("/")[2].casefold() for text in texts}
+    begins = {text.removeprefix("./").partition("/")[0].casefold() for text in texts}
+    return any(folder in ends and inner in begins for folder, inner in _PROTECTED_PAIRS)
+
+
+def holds_protected(path: str) -> bool:
+    """Whether a real path is of a folder that has a protected one in it: `.github/workflows`."""
+    return path.rpartition("/")[2].casefold() in {folder for folder, _ in _PROTECTED_PAIRS}
 
 
 def _relative(context: Context, path: str) -> str:
@@ -170,7 +201,18 @@ def is_product(context: Context, path: str) -> bool:
     if any(is_below(path, root) and is_below(str(root), product)
            for root in own for product in context.product_paths):  # fmt: skip
         return False
-    return any(is_below(path, product) for product in context.product_paths)
+    return any(is_below(path, product) for product in context.product_paths) or (
+        bool(set("*?[") & set(path))
+        and any(_may_be_below(path, str(product)) for product in context.product_paths)
+    )
+
+
+def _may_be_below(pattern: str, folder: str) -> bool:
+    """Whether a pattern finds `folder` or what is below it; one that finds everything does not count."""
+    parts, names = pattern.split("/"), folder.split("/")
+    if len(parts) < len(names) or any(set(part) <= set("*") for part in parts[1 : len(names)]):
+        return False
+    return all(fnmatchcase(name, part) for name, part in zip(names, parts, strict=False))
 
 
 def is_product_data(context: Context, path: str) -> bool:
@@ -183,7 +225,7 @@ def is_product_data(context: Context, path: str) -> bool:
     if set("*?[") & set(name) and any(fnmatchcase(one, name) for one in _PRODUCT_DATA_NAMES):
         return True
     for product in context.product_paths:
-        if is_below(path, product):
+        if is_product(context, path):
             parts = {product.name, *PurePosixPath(path[len(str(product)) :]).parts}
             if parts & _PRODUCT_DATA_FOLDERS:
                 return True
@@ -208,6 +250,8 @@ def is_readable(context: Context, path: str) -> bool:
         return False
     if is_below(path, "/proc") or is_below(path, "/sys"):
         return re.search(r"^/proc/(?:\d|self|thread-self|kcore|kmsg|kallsyms)", path) is None
+    if is_below(path, "/etc") and _SECRET_PLACE.fullmatch(path):
+        return False
     return any(is_below(path, folder) for folder in _READABLE)
 
 

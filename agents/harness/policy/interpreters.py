@@ -122,6 +122,8 @@ def _file(walker: Walker, context: Context, language: str, rest: list[str], run:
     path, arguments = rest[0], rest[1:]
     if path.startswith("-"):
         raise Refused("A8", f"`{language} {path}` is an option that is not known")
+    if language == "node" and path in ("inspect", "debug"):
+        raise Refused("A8", "Starts the debugger, which runs what it is told")
     _check_script(walker, context, language, path)
     name = path.rpartition("/")[2]
     if name == "manage.py":
@@ -181,6 +183,10 @@ def _node(walker: Walker, context: Context, texts: list[str], run: Run) -> str:
     if rest in (["--version"], ["-v"]):
         return "L1"
     if rest[:1] in (["-e"], ["-p"], ["--eval"], ["--print"], ["-pe"]) and len(rest) > 1:
+        if rest[2:3] != ["--"] and rest[2:3] and rest[2].startswith("-"):
+            raise Refused(
+                "A8", f"`node {rest[2]}` may run other text instead"
+            )  # the last one counts
         return check_node(context, rest[1], rest[2:])
     if rest[:1] == ["--test"]:
         return allowing_rule(context, [Argument("node"), *map(Argument, rest)])

@@ -5,19 +5,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from agents.harness.policy import content, files, interpreters
+from agents.harness.policy import files, interpreters, outcomes
 from agents.harness.policy.builtins import BUILTINS, UNCHANGING
 from agents.harness.policy.commands import Command
 from agents.harness.policy.commands import Word as LooseWord
-from agents.harness.policy.context import Context
+from agents.harness.policy.context import Context, Noted
 from agents.harness.policy.denies import broken_rules
 from agents.harness.policy.listed import check_listed
 from agents.harness.policy.outputs import printed
 from agents.harness.policy.programs import allowing_rule
 from agents.harness.policy.programs_paths import Denied, Refused, check_folder, check_values
 from agents.harness.policy.simple import NotUnderstoodError
-from agents.harness.policy.targets import written
-from agents.harness.policy.values import UNKNOWN, Field, Kind, State, Value
+from agents.harness.policy.values import UNKNOWN, Field, Kind, State
 from agents.harness.policy.variables import check_variable
 from agents.harness.policy.walk import Run, Walker, as_arguments
 from agents.harness.policy.walk_words import End
@@ -30,15 +29,12 @@ _SHELLS = frozenset({"sh", "bash", "dash"})
 # Programs to which any text may be given, because they only print or compare it.
 _TEXT_IS_HARMLESS = frozenset({"echo", "basename", "dirname", "printf", "test", "["})
 _ONLY_COUNTS = frozenset({"ls", "stat", "du", "basename", "dirname", "realpath", "readlink", "wc"})
-_KEEPS_CONTENT = frozenset({"chmod", "mkdir", "touch"})
-# They change files that they do not name.
-_MOVES = frozenset({"tar", "unzip", "patch", "gunzip", "gzip"})
-_GIT_MOVES = frozenset(
-    ["checkout", "switch", "restore", "merge", "stash", "cherry-pick", "revert", "apply", "mv"]
-)
 _SET_OPTION = re.compile(r"pipefail|errexit|nounset|xtrace|verbose|noglob|noclobber")
 _GIT_TEXTS = re.compile(r"--(?:author|committer|grep|since|until|after|before|date|message)=")
 _TEXT_OPTIONS = frozenset({"-m", "--message"})
+_COUNTS = re.compile(r"%[^A-Za-z%]*[hlLjzt]*n")  # in the format of `printf`: sets a variable
+# Programs to which a file whose name begins with `-` can do no harm.
+_NO_HARM_BY_OPTIONS = _ONLY_COUNTS | {"cat", "head", "tail", "echo", "grep", "md5sum", "sha256sum"}
 
 
 def judge(walker: Walker, run: Run) -> End:
@@ -113,7 +109,10 @@ def _alone(walker: Walker, name: str, run: Run) -> End:
     if not name:
         return _script(walker, run.fields[0].text, run)
     if interpreters.takes(name):
-        walker.rules.append(interpreters.check(walker, name, run))
+        rule = interpreters.check(walker, name, run)
+        walker.rules.append(rule)
+        if rule == "L5" or "-m" not in [one.text for one in run.fields]:
+            walker.has_run_text = True
     else:
         _allow(walker, name, run)
     return End(run.state, run.state, printed(walker.context, run.fields, run.state))
@@ -135,13 +134,13 @@ def _allow(walker: Walker, name: str, run: Run) -> None:
     fields = [Field(name), *run.fields[1:], *_read_from(name, run)]
     _check_words(name, fields)
     _check_unknown(name, fields)
+    _check_made(walker, name, fields)
     for folder in run.state.folders:
-        here = replace(walker.context, cwd=folder)
+        here = replace(walker.context, cwd=folder, noted=Noted())
         rule = allowing_rule(here, as_arguments(fields))
         check_folder(here, rule)
         walker.rules.append(rule)
-        if name not in _KEEPS_CONTENT:
-            _note_written(walker, here, fields, run.state.stdin)
+        outcomes.note(walker, here, fields, run.state.stdin)
 
 
 def _read_from(name: str, run: Run) -> list[Field]:
@@ -156,40 +155,17 @@ def _read_from(name: str, run: Run) -> list[Field]:
     return [Field(path)] if name == "git" and plain == ["apply"] and "-" not in texts else []
 
 
-def _note_written(
-    walker: Walker, context: Context, fields: Sequence[Field], stdin: Value | None
-) -> None:
-    """Files that a program writes are not known any more: they may be run later in the text."""
-    name = fields[0].text
-    verb = next((one.text for one in fields[1:] if not one.text.startswith("-")), "")
-    if name in _MOVES or (name == "git" and verb in _GIT_MOVES):
-        walker.has_moved = True
-    words = [LooseWord(one.text, one.kind is Kind.KNOWN) for one in fields]
-    gives = Value(_given(context, name, fields, stdin), Kind.TEXT)
-    for path in written(context, Command(words, cwd=context.cwd)):
-        if name == "tee":
-            for finding in content.denied(context, path, gives.text):
-                raise Refused(finding.rule, finding.reason)
-        walker.note_written(path, gives)
-
-
-def _given(context: Context, name: str, fields: Sequence[Field], stdin: Value | None) -> str:
-    """What `cp`, `mv` and `tee` write, as far as that can be said."""
-    if name == "tee":
-        return stdin.text if stdin is not None and stdin.kind is Kind.KNOWN else ""
-    plain = [one.text for one in fields[1:] if not one.text.startswith("-")]
-    two = 2
-    if name not in ("cp", "mv", "install", "ln") or len(plain) != two:
-        return ""
-    found = context.files.read(files.real(context, plain[0])) or b""
-    return found.decode("utf-8", "replace")
-
-
 def _check_words(name: str, fields: Sequence[Field]) -> None:
     """`printf -v` and `test -v` work out what is in brackets behind a name."""
     texts = [one.text for one in fields[1:]]
     if name == "printf" and texts[:1] and texts[0].startswith("-v"):
         raise Refused("A9", "`printf -v` sets a variable")
+    if (
+        name == "printf"
+        and len(fields) > 1
+        and (fields[1].kind is not Kind.KNOWN or _COUNTS.search(fields[1].text.replace("%%", "")))
+    ):
+        raise Refused("A9", "`printf` may set a variable (%n)")
     if name in ("test", "[") and any(before in ("-v", "-R") and not after.isidentifier()
                                      for before, after in pairwise(texts)):  # fmt: skip
         raise Refused("A9", f"`{name} -v` with something that is not plain")
@@ -204,6 +180,21 @@ def _check_unknown(name: str, fields: Sequence[Field]) -> None:
             continue
         elif one.kind in (Kind.FOUND, Kind.TEXT) and not _is_harmless_text(name, fields, at):
             raise Refused(_RULES.get(name, "A9"), f"`{name}` gets something that is not known")
+
+
+def _check_made(walker: Walker, name: str, fields: Sequence[Field]) -> None:
+    """A pattern also finds what the same call makes, and a file may be named like an option."""
+    open_patterns = [f.text for f in fields[1:] if f.glob and f.text[:1] in ("*", "?", "[", "-")]
+    if not open_patterns or name in _NO_HARM_BY_OPTIONS:
+        return
+    is_named = walker.makes_odd_names or any(
+        path.rpartition("/")[2].startswith("-") for path in walker.written
+    )
+    has_run = bool({"L3", "L5"} & set(walker.rules)) and any(
+        "." not in one for one in open_patterns
+    )
+    if is_named or walker.has_moved or has_run:
+        raise Refused("A9", f"`{name}` gets names of files that the same call may make")
 
 
 _RULES = {
@@ -245,15 +236,15 @@ def _shell(walker: Walker, name: str, run: Run) -> End:
             if not rest or not rest[0].is_constant:
                 raise Refused("A9", "Runs a text that is not known beforehand in another shell")
             inner = replace(inner, arguments=tuple(rest[2:]))
-            return _ended(run, walker.text(rest[0].text, inner))
+            return _ended(run, walker.shell(rest[0].text, inner))
     if rest and rest[0].is_constant and not rest[0].text.startswith("-"):
         text = walker.script_text(rest[0].text, run.state)
         inner = replace(inner, arguments=tuple(rest[1:]))
-        return _ended(run, walker.text(text, inner))
+        return _ended(run, walker.shell(text, inner))
     stdin = run.state.stdin
     if rest or stdin is None or stdin.kind is not Kind.KNOWN:
         raise Refused("A9", "Runs a text that is not known beforehand in another shell")
-    return _ended(run, walker.text(stdin.text, replace(inner, stdin=UNKNOWN)))
+    return _ended(run, walker.shell(stdin.text, replace(inner, stdin=UNKNOWN)))
 
 
 def _ended(run: Run, end: End) -> End:
@@ -276,7 +267,7 @@ def _script(walker: Walker, path: str, run: Run) -> End:
     language = match[1] if match is not None else "" if first.startswith("#!") else "sh"
     if language in _SHELLS:
         inner = replace(run.state, variables={}, functions={}, arguments=tuple(run.fields[1:]))
-        return _ended(run, walker.text(text, inner))
+        return _ended(run, walker.shell(text, inner))
     if language and interpreters.takes(language):
         walker.rules.append(interpreters.check_text(walker, language, text, run.state))
         return End(run.state, run.state)
@@ -287,6 +278,8 @@ def _is_binary(walker: Walker, path: str, folder: str) -> bool:
     """Whether it is a program that was built in the workspace, and the text does not change it."""
     place = files.real(walker.context, path, cwd=folder)
     content = walker.context.files.read(place)
+    if place in walker.built and not walker.has_moved and files.is_inside(walker.context, place):
+        return True
     is_changed = walker.has_moved or any(files.is_below(place, one) for one in walker.written)
     return (
         content is not None

@@ -267,6 +267,10 @@ class Lexer:
         if rest.startswith((":-", "-", ":=", "=")) and name not in self._variables:
             default = used.text.lstrip(":-=")
             self._note(part, Word(default, used.known, names=used.names, tainted=used.tainted))
+        elif (
+            rest.startswith((":-", "-", ":=", "=", ":?", "?")) and value is not None and value.text
+        ):
+            self._note(part, value)
         else:
             self._note(part, Word("", known=False, names=used.names, tainted=used.tainted))
 

@@ -14,6 +14,9 @@ def check_strings(
     context: Context, strings: Iterable[str], *, writes: bool, inline: bool = True
 ) -> None:
     """Raise Refused for an address, a secret or a place outside in one of the strings."""
+    strings = list(strings)
+    if writes and files.joins_protected(strings):
+        raise Refused("A5", "Names the parts of a protected folder")
     for text in strings:
         for host, port in network.addresses_in(text):
             if not network.is_loopback(host) and inline:

@@ -139,7 +139,27 @@ def _check_getent(plain: list[str], _options: list[str]) -> None:
         raise Refused("A1", "Looks up a name, which may ask another machine (getent)")
 
 
-_MORE_CHECKS = {"date": _check_date, "getent": _check_getent}
+def _check_jq(plain: list[str], _options: list[str]) -> None:
+    if any(re.search(r"\b(?:import|include)\b", text) for text in plain):
+        raise Refused("A8", "`jq` loads a file that was not looked at")
+
+
+def _check_yq_text(plain: list[str], _options: list[str]) -> None:
+    if any(re.search(r"\b(?:load\w*|env|strenv|envsubst|eval|system)\b", text) for text in plain):
+        raise Refused("A8", "`yq` loads a file or a variable that was not looked at")
+
+
+def _check_history(_plain: list[str], _options: list[str]) -> None:
+    raise Refused("A12", "Reads what has been typed before (history)")
+
+
+_MORE_CHECKS = {
+    "date": _check_date,
+    "getent": _check_getent,
+    "jq": _check_jq,
+    "yq": _check_yq_text,
+    "history": _check_history,
+}
 
 
 def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:

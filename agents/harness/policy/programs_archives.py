@@ -28,6 +28,8 @@ def _tar(context: Context, arguments: list[str]) -> str:
     folder = options.get("C", options.get("--directory", ""))
     if folder:
         check_read(context, folder, metadata_only=True)
+    if ":" in archive:
+        raise Refused("A1", f"`tar` fetches an archive from another machine ({archive})")
     if {"t", "--list"} & set(options):
         check_read(context, archive)
         return "L1"
@@ -38,7 +40,7 @@ def _tar(context: Context, arguments: list[str]) -> str:
     if archive != "-":
         check_read(context, archive)
     if folder and files.real(context, folder) != str(context.workspace):
-        check_change(context, folder)
+        check_unpacked(context, folder)
     _check_members(context, archive, folder)
     return "L2"
 
@@ -50,6 +52,13 @@ def _pack(context: Context, archive: str, folder: str, plain: list[str]) -> str:
         place = files.real(context, path, cwd=files.real(context, folder) if folder else None)
         check_packed(context, place)
     return "L2"
+
+
+def check_unpacked(context: Context, folder: str) -> None:
+    """Raise Refused if nothing may be unpacked into a folder."""
+    check_change(context, folder)
+    if files.holds_protected(files.real(context, folder)):
+        raise Refused("A5", f"Unpacks into the folder of protected files ({folder})")
 
 
 def _check_members(context: Context, archive: str, folder: str) -> None:
@@ -83,7 +92,7 @@ def _unzip(context: Context, arguments: list[str]) -> str:
     if set("lvZt") & set(options):
         return "L1"
     if "d" in options:
-        check_change(context, options["d"])
+        check_unpacked(context, options["d"])
     _check_members(context, "".join(plain[:1]), options.get("d", ""))
     return "L2"
 

@@ -36,7 +36,9 @@ _TOOLS: dict[str, Tool] = {
     "dotnet": Tool(
         r"--no-build|--no-restore|-c|--configuration|--filter|--nologo|-v|--verbosity|--verify-no-changes"
         r"|--logger|--framework|-f|--project|--"
-        r"|--collect|--results-directory|-p:\w+=[\w.]+|--help",
+        r"|--collect|--results-directory|--help"
+        r"|-p:(?:Configuration|Platform|Version\w*|TreatWarningsAsErrors|Nullable|WarningLevel|ContinuousIntegrationBuild"
+        r"|Deterministic|CollectCoverage|CoverletOutputFormat|UseAppHost|PublishReadyToRun)=[\w.]+",
         frozenset(["test", "build", "run", "format", "clean"]), needs_verb=True,
     ),
     "cmake": Tool(
@@ -70,6 +72,25 @@ _TOOLS: dict[str, Tool] = {
                   free_verbs=True),
 }  # fmt: skip
 _CONFIGURED = ("dotnet", "cmake", "ctest")  # with a configuration of the name Release
+_STARTS_PROGRAM = re.compile(
+    r"(?i:CMAKE_\w*(?:LAUNCHER|COMPILER|PROGRAM|LINKER|_AR|_LD|RANLIB|RULE\w*|COMMAND|EMULATOR|CLANG_TIDY|CPPCHECK"
+    r"|CPPLINT|INCLUDE_WHAT_YOU_USE))(?::\w+)?=(.*)"
+)
+_USUAL_PROGRAMS = frozenset(
+    [
+        "gcc",
+        "g++",
+        "clang",
+        "clang++",
+        "cc",
+        "c++",
+        "ccache",
+        "sccache",
+        "ninja",
+        "make",
+        "clang-tidy",
+    ]
+)
 _COMPILERS = ("gcc", "g++", "clang", "clang++", "cc", "c++")
 _COMPILER_OPTION = re.compile(
     r"-(?:[ocSEgwvx]|O\w*|W[a-z][\w+=-]*|[DUIL][\w./=\"\\-]*|l[\w+]+|std=[\w+]+|pedantic\S*|pthread|shared|static"
@@ -78,11 +99,24 @@ _COMPILER_OPTION = re.compile(
 )
 
 
+def _check_settings(name: str, arguments: list[str]) -> None:
+    """Values that make a build tool run a program of another name, or read its options."""
+    for argument in arguments:
+        if argument.startswith("@") and name in ("rustc", "javac", "dotnet"):
+            raise Refused("A8", f"`{name}` takes options from a file ({argument})")
+        if name == "dotnet" and ";" in argument and not argument.startswith("console;"):
+            raise Refused("A8", f"`dotnet {argument}` is not known")
+        setting = _STARTS_PROGRAM.fullmatch(argument.removeprefix("-D"))
+        if name == "cmake" and setting is not None and setting[1] not in _USUAL_PROGRAMS:
+            raise Refused("A8", f"`cmake {argument}` makes it start another program")
+
+
 def _tool(name: str, tool: Tool) -> _Check:
     pattern = re.compile(tool.options)
 
     def check(context: Context, arguments: list[str]) -> str:
         words = [argument for argument in arguments if not argument.startswith("-")]
+        _check_settings(name, arguments)
         for argument in arguments:
             if (
                 argument.startswith("-")

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from agents.harness.policy import files
 from agents.harness.policy.context import Context
-from agents.harness.policy.programs_paths import Refused, check_change, check_read
+from agents.harness.policy.programs_paths import Denied, Refused, check_change, check_read
 
 # What tools make anew; a folder of such a name may be removed with all that is in it.
 _REGENERABLE = re.compile(
@@ -153,6 +153,9 @@ def _copy(name: str, flags: str, values: str = "", *, moves: bool = False) -> _C
 
 def _check_target(context: Context, target: str, sources: list[str]) -> None:
     """The target is a file, or a folder that gets the names of the sources."""
+    place = files.real(context, target)
+    if files.is_inside(context, place) and files.holds_protected(place):
+        raise Refused("A5", f"Puts something into, or in place of, {target}")
     if files.real(context, target) not in (str(context.workspace), str(context.scratch)):
         check_change(context, target)
     for source in sources:
@@ -187,7 +190,10 @@ def _ln(context: Context, arguments: list[str]) -> str:
         place = files.real(context, target, cwd=base)
         if not files.is_inside(context, place):
             raise Refused("A4", f"Links to a place outside the workspace ({target})")
-        if files.is_secret(place) or files.is_protected(context, place):
+        if files.is_policy(context, place):
+            raise Denied("D4", f"Links to the policy ({target})")
+        is_dear = files.is_protected(context, place) or files.holds_protected(place)
+        if files.is_secret(place) or is_dear:
             raise Refused("A5", f"Links to a protected file ({target})")
     return "L2"
 

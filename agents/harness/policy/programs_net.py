@@ -100,14 +100,14 @@ def _check_curl_value(context: Context, option: str, value: str) -> None:
         "--data-urlencode",
         "-b",
         "--cookie",
-        "-w",
-        "--write-out",
-    ):
+    ) or (option in ("-w", "--write-out") and value.startswith("@")):
         sends = value.startswith("@") and option in ("-d", "--data", "--json", "--data-binary")
         if sends and value != "@-":
             check_read(context, value[1:])
         elif not sends and ("@" in value or (option in ("-b", "--cookie") and "=" not in value)):
             raise Refused("A12", "Sends a file that was not looked at (curl)")
+    elif option in ("-w", "--write-out") and "%output{" in value:
+        raise Refused("A4", "Writes a file (curl --write-out)")
     elif option in ("-H", "--header") and value.startswith("@"):
         raise Refused("A12", "Sends a file that was not looked at (curl)")
 

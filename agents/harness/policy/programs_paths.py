@@ -69,6 +69,8 @@ def check_write(context: Context, argument: str) -> None:
         raise Refused("A12", f"Uses a file that may hold secrets ({argument})")
     if not files.is_inside(context, path) and path != str(context.workspace):
         raise Refused("A4", f"Names a file outside the workspace ({argument})")
+    if path.casefold() == f"{context.workspace}/.github".casefold():
+        raise Refused("A5", f"Names the folder of protected files ({argument})")
     if files.is_protected(context, path):
         raise Refused("A5", f"Names a protected file ({argument})")
     if files.is_policy(context, path):
@@ -83,8 +85,6 @@ def check_change(context: Context, argument: str) -> None:
     check_write(context, argument)
     if path in (str(context.workspace), str(context.scratch)):
         raise Refused("A3", f"Changes the whole workspace ({argument})")
-    if path.casefold() == f"{context.workspace}/.github".casefold():
-        raise Refused("A5", f"Changes the folder of protected files ({argument})")
     if path.rpartition("/")[2].casefold() in _MANIFESTS:
         raise Refused("A5", f"Changes what a build tool runs ({argument})")
 

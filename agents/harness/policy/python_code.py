@@ -5,10 +5,12 @@ import re
 import warnings
 from collections.abc import Callable, Iterator
 
+from agents.harness.policy import files
 from agents.harness.policy.context import Context
 from agents.harness.policy.program_text import check_strings
 from agents.harness.policy.programs_paths import Refused
 from agents.harness.policy.python_names import made_up_path
+from agents.harness.policy.secrets import may_match_secret
 
 _SOURCE = "<code of an agent>"
 # The parser remarks on odd literals in it; that is nothing for our log.
@@ -56,8 +58,15 @@ _WRITES = frozenset(
     ["write_text", "write_bytes", "writelines", "mkdir", "makedirs", "touch", "rename", "renames",
      "copy", "copy2", "copyfile", "copytree", "move", "chmod", "truncate", "to_csv", "to_json",
      "to_parquet", "to_excel", "savefig", "save", "savetxt", "extractall", "extract", "dump",
-     "connect", "make_archive", "unpack_archive", "NamedTemporaryFile", "mkstemp"]
+     "connect", "make_archive", "unpack_archive", "NamedTemporaryFile", "mkstemp", "mkdtemp",
+     "TemporaryDirectory", "TemporaryFile", "FileHandler", "RotatingFileHandler", "WatchedFileHandler",
+     "TimedRotatingFileHandler", "basicConfig", "to_pickle", "to_html", "to_feather", "to_hdf", "imwrite",
+     "imsave", "write_html", "write_image"]
 )  # fmt: skip
+_READS = frozenset({"open", "read_text", "read_bytes", "read", "readlines", "getline"})
+_LISTS = frozenset({"listdir", "iterdir", "scandir", "walk"})
+_FINDS = frozenset({"glob", "iglob", "rglob"})
+_MOST_FILES = 500
 _WRITING_MODE = re.compile(r"[rb+t]*[wax+][wax+bt]*")
 _CHANGES_DATA = re.compile(r"(?i)\s*(?:delete|drop|truncate|update|insert|alter|replace)\b")
 _TAKES_SLASH = frozenset(
@@ -80,6 +89,8 @@ def check_python(context: Context, text: str, arguments: list[str], *, inline: b
     if made_up_path(nodes):
         raise Refused("A8", "Opens a file whose name the text makes up")
     _check_together(nodes)
+    _check_variables(nodes)
+    _check_search(context, nodes)
     # Code from outside that is put on the search path counts as writing there.
     writes = any(_is_writing(node) or _is_search_path(node) for node in nodes)
     strings = [*_strings(tree), *arguments]
@@ -97,8 +108,64 @@ def _check_together(nodes: list[ast.AST]) -> None:
     attributes = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
     if attributes & {"cwd", "getcwd"} and attributes & {"parent", "parents"}:
         raise Refused("A13", "Looks at the folder above this one")
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
+    if any(_called(call) == "main" and call.args and _ends_in(call.func.value, "pytest")
+           for call in calls if isinstance(call.func, ast.Attribute)):  # fmt: skip
+        raise Refused("A8", "Runs tests with options that were not looked at")
     if any(isinstance(node, ast.keyword) and node.arg == "allow_pickle" for node in nodes):
         raise Refused("A8", "Runs Python text that loads what may run code")
+
+
+def _check_variables(nodes: list[ast.AST]) -> None:
+    """A variable of the environment is named as it is: what is put together may be a secret's."""
+    for node in nodes:
+        if isinstance(node, ast.Subscript) and _ends_in(node.value, "environ"):
+            names = [node.slice]
+        elif isinstance(node, ast.Call) and (
+            _ends_in(node.func, "getenv")
+            or (isinstance(node.func, ast.Attribute) and node.func.attr in ("get", "pop")
+                and _ends_in(node.func.value, "environ"))
+        ):  # fmt: skip
+            names = node.args[:1]
+        else:
+            continue
+        if not all(isinstance(name, ast.Constant) for name in names):
+            raise Refused("A8", "Runs Python text that reads a variable by a name it has made")
+
+
+def _ends_in(node: ast.expr, name: str) -> bool:
+    return (isinstance(node, ast.Attribute) and node.attr == name) or (
+        isinstance(node, ast.Name) and node.id == name
+    )
+
+
+def _check_search(context: Context, nodes: list[ast.AST]) -> None:
+    """Reading whatever files there are also reads the secrets among them."""
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
+    names = {_called(call) for call in calls}
+    if not names & _READS or not names & (_LISTS | _FINDS):
+        return
+    patterns = [
+        argument.value
+        for call in calls if _called(call) in _FINDS
+        for argument in call.args[:1] if isinstance(argument, ast.Constant)
+    ]  # fmt: skip
+    for pattern in [*("." if names & _LISTS else ""), *patterns]:
+        last = str(pattern).rpartition("/")[2]
+        is_open = last in (".", "*", "**", ".*", "*.*") or may_match_secret(last)
+        if is_open and any(
+            files.is_secret(found)
+            for found in context.files.matches(
+                ".*", folder=str(context.workspace), limit=_MOST_FILES
+            )
+        ):
+            raise Refused("A12", "Reads whatever files there are, also those that hold secrets")
+
+
+def _called(call: ast.Call) -> str:
+    if isinstance(call.func, ast.Attribute):
+        return call.func.attr
+    return call.func.id if isinstance(call.func, ast.Name) else ""
 
 
 def _check_import(node: ast.AST) -> None:
@@ -186,7 +253,7 @@ def _is_writing(node: ast.AST) -> bool:
             and isinstance(node.func.value, ast.Name)
             and node.func.value.id == "os"
         )
-    return name in _WRITES
+    return name in _WRITES or any(word.arg in ("inplace", "filename") for word in node.keywords)
 
 
 def _strings(tree: ast.AST) -> Iterator[str]:

@@ -22,7 +22,8 @@ _KNOWN_TO_ASK = frozenset(
     ["pip", "ensurepip", "smtpd", "webbrowser", "ftplib", "telnetlib", "pdb", "code", "idlelib",
      "pydoc", "runpy", "twine", "virtualenv", "http", "flask", "profile", "zipapp", "venv", "asyncio",
      "idlelib", "turtledemo", "nntplib", "imaplib", "poplib", "smtplib", "xmlrpc", "wsgiref", "socketserver",
-     "uvicorn", "gunicorn", "poetry", "uv", "pipx", "hatch", "pre_commit", "ansible", "awscli"]
+     "uvicorn", "gunicorn", "django", "sqlite3", "pickle", "IPython", "jupyter", "notebook", "alembic",
+     "pstats", "poetry", "uv", "pipx", "hatch", "pre_commit", "ansible", "awscli"]
 )  # fmt: skip
 _BUILD_OPTIONS = frozenset({"--wheel", "-w", "--sdist", "-s", "--no-isolation", "-n", "."})
 _PUBLISHING = re.compile(r"deploy|publish|release|upload|install|push", re.IGNORECASE)

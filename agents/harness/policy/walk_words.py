@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 
 from agents.harness.policy import denies, files
 from agents.harness.policy.context import MOST_BYTES_READ, Context
+from agents.harness.policy.expanding import Expander
 from agents.harness.policy.programs_paths import Denied, Refused
 from agents.harness.policy.redirects import check_redirect
 from agents.harness.policy.syntax import Literal, Redirect, Script, Word
-from agents.harness.policy.values import UNKNOWN, Expander, Field, Kind, State, Value, join
+from agents.harness.policy.values import UNKNOWN, Field, Kind, State, Value, join
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,11 @@ class Words(ABC):
         self.context = context
         self.written: dict[str, Value] = {}  # real paths that the text writes, with the content
         self._places = (str(context.home), str(context.scratch))
+        self.is_behind_link = False  # whether it may have entered a folder through a link
+        self.has_run_text = False  # whether a program text may have written any file here
+        self.built: set[str] = set()  # programs that the text has compiled
+        self.ran: set[str] = set()  # scripts whose content has been looked at
+        self.makes_odd_names = False  # whether files may be named like options
         self.has_moved = False  # whether the text changes files that it does not name
 
     @abstractmethod
@@ -44,6 +50,8 @@ class Words(ABC):
 
         The text of a value that is not known is what it may be: for the rules that deny.
         """
+        if path in self.ran:  # a shell reads its script while it runs
+            raise Refused("C2", f"Changes a script that the same call runs ({path})")
         known = self.written.get(path)
         if appends:
             before = known.text if known is not None else self._before(path)
@@ -65,6 +73,7 @@ class Words(ABC):
             if not files.is_readable(self.context, place) or files.is_secret(place):
                 raise Refused("A13", f"Runs a script outside the workspace ({path})")
             found.add(self._content(place, path))
+            self.ran.add(place)
         if len(found) != 1:
             raise Refused("A9", f"Runs a script whose place is not known ({path})")
         return found.pop()
@@ -78,6 +87,8 @@ class Words(ABC):
                 raise Refused("C2", f"Runs a script that the same call writes ({path})")
             return value.text
         content = self.context.files.read(place)
+        if (self.has_run_text and content is not None) or place in self.built:
+            raise Refused("C2", f"Runs a script that the same call may write ({path})")
         if content is None or b"\0" in content or len(content) >= MOST_BYTES_READ:
             raise Refused("C2", f"Runs a script that cannot be looked at ({path})")
         return content.decode("utf-8", "replace")

@@ -48,6 +48,12 @@ _PAIRS: dict[tuple[str, str], Options] = {
     ("bundle", "exec"): Options(),
 }
 _FIND_STARTS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+_STARTS_ELSEWHERE = frozenset({"-execdir", "-okdir"})
+# What may be started in folders that are not known: it only reads the file that is found there.
+_READS_HERE = frozenset(
+    ["grep", "cat", "head", "tail", "wc", "ls", "stat", "file", "bash", "sh", "md5sum", "sha256sum",
+     "du", "basename", "dirname", "echo"]
+)  # fmt: skip
 _DURATION = re.compile(r"\d+(?:\.\d+)?[smhd]?")
 
 
@@ -166,6 +172,20 @@ def _replaced(word: Field, marker: str, one: Field) -> Field:
     return Field(word.text.replace(marker, one.text), kind, word.glob, quoted=True)
 
 
+def _check_elsewhere(word: Field, before: Sequence[Field]) -> None:
+    """`-execdir` starts it where each file is, so a relative name in it may be any file."""
+    if not before:
+        is_known = word.text in _READS_HERE
+    else:
+        takes_text = before[0].text in ("grep", "echo") and all(
+            one.text.startswith("-") for one in before[1:]
+        )
+        is_known = word.text == "{}" or re.fullmatch(r"-[A-Za-z0-9]+", word.text) is not None
+        is_known = is_known or takes_text
+    if not is_known:
+        raise Refused("A9", f"`find -execdir` with `{word.text}` is not known")
+
+
 def _find(walker: Walker, run: Run) -> list[Run] | None:
     """What `find` starts for each file; its own words are judged by the list of programs."""
     runs = []
@@ -178,6 +198,8 @@ def _find(walker: Walker, run: Run) -> list[Run] | None:
             if following.text in (";", "+"):
                 break
             is_name = following.text == "{}"
+            if word.text in _STARTS_ELSEWHERE:
+                _check_elsewhere(following, rest)
             if "{}" in following.text and not is_name:
                 raise Refused("A9", "`find` puts names of files into a word")
             rest.append(found_here(walker.context, words, run.state) if is_name else following)

@@ -6,9 +6,10 @@ import string
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agents.harness.policy.expanding import Expander
 from agents.harness.policy.parse import parse
 from agents.harness.policy.syntax import Script, Simple
-from agents.harness.policy.values import UNKNOWN, Expander, State
+from agents.harness.policy.values import UNKNOWN, State
 from tests.agents.harness.policy.fuzzing import unsound
 
 TEXTS = st.text(
