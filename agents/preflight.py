@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import IO
 
 from agents import processes
-from agents.sandbox_probe import probe
 
 GIT_NEEDED = (2, 38)  # merge-tree --write-tree
 LONGEST_SOCKET_PATH = 100  # bytes; the kernel's limit is 107
@@ -133,6 +132,10 @@ def examine(data: Path) -> Iterator[Finding]:
         yield Finding("ok", f"git {check_git()}")
     except Problem as problem:
         yield Finding("bad", str(problem))
+    from agents.sandbox_probe import (
+        probe,
+    )  # it loads the whole sandbox, which a start has no use for
+
     level = probe()
     yield Finding(
         "ok" if level.name == "bubblewrap" else "warn", f"Sandbox: {level.name}. {level.message}"

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import IO, NoReturn
+from typing import IO
 
 from agents.process_output import Filter, Output, Pipes, Spool
 from agents.process_trees import MARKER, kill_tree
@@ -94,11 +94,6 @@ def base_environment() -> dict[str, str]:
 def own_environment() -> dict[str, str]:
     """The whole environment, for the product's own processes; no agent's command gets it."""
     return dict(os.environ)
-
-
-def replace_self(argv: Sequence[str], changes: Mapping[str, str]) -> NoReturn:
-    """Become `argv`, with `changes` to the environment."""
-    os.execve(argv[0], list(argv), {**os.environ, **changes})  # noqa: S606  our own program
 
 
 def run(
@@ -264,10 +259,12 @@ def spawn(
     env: Mapping[str, str],
     output: Path | None = None,
     errors_only: bool = False,
+    pass_fds: Sequence[int] = (),
 ) -> Child:
     """Start a long-lived child in a session of its own, its output appended to `output` or ours.
 
-    With `errors_only` what it prints to standard output is dropped.
+    With `errors_only` what it prints to standard output is dropped. `pass_fds` are descriptors that it
+    inherits under the same numbers.
     Call it from a thread that lives as long as the child should: the child gets SIGTERM when that
     thread ends, however it ends (Linux only).
     Raises OSError if it cannot be started.
@@ -285,6 +282,7 @@ def spawn(
             stdout=sink,
             stderr=None if output is None else subprocess.STDOUT,
             start_new_session=True,
+            pass_fds=pass_fds,
         )
     return Child(process, marker)
 

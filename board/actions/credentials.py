@@ -3,8 +3,8 @@
 import base64
 import hashlib
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from cryptography.fernet import Fernet, InvalidToken
 from django.conf import settings
 from django.db import transaction
 
@@ -14,6 +14,9 @@ from board.actions.audit import Act
 from board.errors import ValidationError
 from board.events import Actor
 from board.models import Credential, User
+
+if TYPE_CHECKING:
+    from cryptography.fernet import Fernet
 
 KEY_NAME = "model key"  # in the place of a stored key
 MIN_KEY = 8  # characters; shorter is a slip of the hand
@@ -38,6 +41,8 @@ def model_access() -> ModelAccess | None:
     row = Credential.objects.order_by("-pk").first()
     if row is None:
         return None
+    from cryptography.fernet import InvalidToken
+
     try:
         key = _cipher().decrypt(bytes(row.secret)).decode()
     except InvalidToken:
@@ -78,7 +83,9 @@ def remove_credential(*, by: User) -> None:
         audit.record(Act("credential_removed", Actor.person(by)))
 
 
-def _cipher() -> Fernet:
+def _cipher() -> "Fernet":
     """Return the cipher whose key derives from SECRET_KEY, so that a copied database is worth nothing."""
+    from cryptography.fernet import Fernet  # big, and of no use before there is a key
+
     digest = hashlib.sha256(b"pullcord.credentials:" + settings.SECRET_KEY.encode()).digest()
     return Fernet(base64.urlsafe_b64encode(digest))

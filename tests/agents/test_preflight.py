@@ -2,15 +2,18 @@ import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from django.core.management import call_command
+from django.db import connection
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
 
 from agents import preflight
-from agents.management.commands.up import greeting, programs, socket_path, valkey_command
 from agents.preflight import Problem
+from agents.preparing import greeting, is_behind, shipped_migrations
 from agents.sandbox_probe import probe, remark
+from agents.starting import programs, socket_path, valkey_command
 from board.models import User
 
 
@@ -152,6 +155,16 @@ def test_the_best_level_needs_no_words() -> None:
 
 
 @pytest.mark.django_db
+def test_a_database_is_behind_when_one_migration_is_missing() -> None:
+    loader = MigrationLoader(connection)
+    assert shipped_migrations() == set(loader.disk_migrations)
+    assert not is_behind()
+    app, name = loader.graph.leaf_nodes("board")[0]
+    MigrationRecorder(connection).record_unapplied(app, name)
+    assert is_behind()
+
+
+@pytest.mark.django_db
 def test_the_greeting_has_an_owner_link_until_there_is_an_owner(alice: User) -> None:
     assert "/setup/" not in greeting()
     User.objects.all().delete()
@@ -170,9 +183,10 @@ def test_root_is_told_that_another_user_is_safer(monkeypatch: pytest.MonkeyPatch
     ("is_given", "names"), [(False, ["valkey", "web", "worker"]), (True, ["web", "worker"])]
 )
 def test_valkey_is_started_unless_a_redis_is_given(
-    settings: Any, tmp_path: Path, names: list[str], *, is_given: bool
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, names: list[str], *, is_given: bool
 ) -> None:
-    settings.DATA, settings.REDIS_IS_GIVEN = tmp_path, is_given
+    monkeypatch.setattr("board.settings.DATA", tmp_path)
+    monkeypatch.setattr("board.settings.REDIS_IS_GIVEN", is_given)
     found = programs("127.0.0.1", 8400)
     assert [program.name for program in found] == names
     assert all(program.environment["PULLCORD_DATA"] == str(tmp_path) for program in found[-2:])

@@ -1,4 +1,3 @@
-import json
 import os
 import signal
 import socket
@@ -14,7 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from agents.supervisor import LONGEST_PAUSE_SECONDS, Keeper, Plan, Program, Supervisor
+from agents.supervisor import (
+    LONGEST_PAUSE_SECONDS,
+    LOOK_SECONDS,
+    Keeper,
+    Plan,
+    Program,
+    StartProblem,
+    Supervisor,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 WAIT_SECONDS = 20.0
@@ -127,18 +134,14 @@ def program(tmp_path: Path) -> Iterator[Callable[[Plan], "subprocess.Popen[str]"
     started: list[subprocess.Popen[str]] = []
 
     def start(plan: Plan) -> "subprocess.Popen[str]":
-        reader, writer = os.pipe()
-        with os.fdopen(writer, "w") as pipe:
-            pipe.write(plan.to_json())
+        code = f"from agents.supervisor import Plan, Program, carry_out; carry_out({plan!r})"
         child = subprocess.Popen(
-            [sys.executable, "-m", "agents.supervisor", str(reader)],
+            [sys.executable, "-c", code],
             cwd=ROOT,
-            pass_fds=[reader],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
         )
-        os.close(reader)
         started.append(child)
         return child
 
@@ -148,10 +151,18 @@ def program(tmp_path: Path) -> Iterator[Callable[[Plan], "subprocess.Popen[str]"
         child.communicate()
 
 
+# The first of its arguments is --report, the second the descriptor.
+REPORT = 'echo \'{"greeting": "It is here."}\' > /dev/fd/$1'
+
+
 def plan_of(folder: Path, port: int) -> Plan:
-    """Two programs that write their pids."""
-    programs = [shell(name, f"echo $$ > {folder / name}; exec sleep 4715") for name in ("a", "b")]
-    return Plan(str(folder), programs, "127.0.0.1", port, "It is here.", "It is gone.")
+    """Two programs that write their pids; the first prepares."""
+    first, second = (
+        shell(name, f"echo $$ > {folder / name}; {more}exec sleep 4715")
+        for name, more in (("a", f"{REPORT}; "), ("b", ""))
+    )
+    programs = [replace(first, prepares=True), second]
+    return Plan(str(folder), programs, "127.0.0.1", port, "It is gone.")
 
 
 def pids(folder: Path) -> list[int]:
@@ -189,7 +200,7 @@ def test_the_greeting_comes_when_the_address_answers_and_a_signal_ends_it_all(
         left = pids(tmp_path)
         connection, _ = server.accept()
         with connection:
-            assert connection.recv(100).startswith(b"GET /healthz")
+            assert connection.recv(100).startswith(b"GET /signin/")
             connection.sendall(b"HTTP/1.0 200 OK\r\n\r\n")
             assert child.stdout is not None
             assert child.stdout.readline() == "It is here.\n"
@@ -215,6 +226,81 @@ def test_the_greeting_ends_with_what_a_command_remarks(
         child.communicate(timeout=WAIT_SECONDS)
 
 
-def test_a_plan_survives_its_way_through_the_pipe() -> None:
-    plan = plan_of(Path("/nowhere"), 8400)
-    assert Plan.from_json(json.dumps(json.loads(plan.to_json()))) == plan
+def preparing(folder: Path, script: str) -> list[Program]:
+    """A program that is there first, one that prepares so, and one that leaves a trace."""
+    return [
+        shell("valkey", "exec sleep 4716"),
+        replace(shell("web", script), prepares=True),
+        shell("worker", f"touch {folder / 'started'}; exec sleep 4716"),
+    ]
+
+
+def test_what_the_preparing_program_finds_wrong_ends_it_all(tmp_path: Path) -> None:
+    made = Supervisor(
+        preparing(tmp_path, 'echo \'{"problem": "No room."}\' > /dev/fd/$1; exit 1'), tmp_path
+    )
+    with pytest.raises(StartProblem, match=r"^No room\.$"):
+        made.run()
+    assert all(keeper.pid is None for keeper in made.keepers)
+    assert not (tmp_path / "started").exists()
+
+
+def test_a_preparing_program_that_dies_ends_it_all(tmp_path: Path) -> None:
+    made = Supervisor(preparing(tmp_path, "kill -9 $$"), tmp_path)
+    with pytest.raises(StartProblem, match="ended before it was ready"):
+        made.run()
+    assert not (tmp_path / "started").exists()
+
+
+def test_what_comes_after_the_preparing_program_waits_for_its_report(tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    wait = f"until [ -e {go} ]; do sleep 0.01; done"
+    made = Supervisor(
+        preparing(tmp_path, f"{wait}; ls {tmp_path} > {tmp_path}/seen; {REPORT}; exec sleep 4716"),
+        tmp_path,
+    )
+    said: list[str] = []
+    thread = threading.Thread(target=made.run, args=(said.append,))
+    thread.start()
+    try:
+        until(lambda: made.keepers[1].pid, "the program that prepares")
+        time.sleep(2 * LOOK_SECONDS)  # in which what waits would have been started
+        go.touch()
+        until((tmp_path / "started").exists, "what comes after it")
+        assert "started" not in (tmp_path / "seen").read_text()
+        assert said == ["It is here."]
+    finally:
+        made.stop()
+        thread.join()
+
+
+def test_a_signal_while_something_prepares_ends_it_all(tmp_path: Path) -> None:
+    made = Supervisor(preparing(tmp_path, "exec sleep 4716"), tmp_path)
+    thread = threading.Thread(target=made.run)
+    thread.start()
+    until(lambda: made.keepers[1].pid, "the program that prepares")
+    made.stop()
+    thread.join(WAIT_SECONDS)
+    assert not thread.is_alive()
+    assert all(keeper.pid is None for keeper in made.keepers)
+    assert not (tmp_path / "started").exists()
+
+
+def test_a_program_that_prepared_is_started_again_without_that(tmp_path: Path) -> None:
+    arguments = tmp_path / "arguments"
+    script = f'echo "$0" >> {arguments}; [ "$0" = --report ] && {REPORT}; exec sleep 4716'
+    made = Supervisor(preparing(tmp_path, script), tmp_path)
+    thread = threading.Thread(target=made.run)
+    thread.start()
+    try:
+        until((tmp_path / "started").exists, "everything")
+        pid = made.keepers[1].pid
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: arguments.read_text().count("\n") == 2, "its second start")
+        first, second = arguments.read_text().splitlines()
+        assert first == "--report"
+        assert second != "--report"
+    finally:
+        made.stop()
+        thread.join()

@@ -60,7 +60,11 @@ class Up:
         found: dict[str, int] = {}
         for pid in map(int, path.read_text().split()):
             line = Path(f"/proc/{pid}/cmdline").read_bytes()
-            for name, word in (("valkey", b"valkey"), ("web", b"daphne"), ("worker", b"celery")):
+            for name, word in (
+                ("valkey", b"valkey"),
+                ("web", b"agents.web"),
+                ("worker", b"celery"),
+            ):
                 if word in line and b"setpriv" not in line:
                     found.setdefault(name, pid)
         return found
@@ -160,6 +164,19 @@ def test_a_policy_file_with_a_fault_is_refused(tmp_path: Path) -> None:
     (tmp_path / "policy.yaml").write_text("allow:\n  - nonsense: true\n")
     said = refusal("--port", str(free_port()), "--data", str(tmp_path))
     assert "policy.yaml" in said
+
+
+def test_settings_that_are_not_safe_are_refused(tmp_path: Path) -> None:
+    arguments = ["--port", str(free_port()), "--data", str(tmp_path)]
+    said = refusal(*arguments, PULLCORD_HOSTS="*")
+    assert "PULLCORD_HOSTS accepts every host name" in said
+
+
+def test_its_options_are_explained() -> None:
+    done = subprocess.run(
+        command("--help"), cwd=ROOT, env=environment(), capture_output=True, text=True, check=True
+    )
+    assert "--data DATA" in done.stdout
 
 
 def test_a_data_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
