@@ -4,13 +4,21 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
+from django.db import connection
+
 from board.actions import audit
 from board.actions.audit import Act, canonical
 from board.events import Actor
-from board.models import Approval, Card, Project, Run, Step
-from board.states import StepKind, StepStatus
+from board.models import Approval, Card, Project, Run
+from board.states import StepStatus
 
 Json = Mapping[str, Any]
+
+_WHERE_IT_RUNS = (
+    "SELECT run.agent, run.project_id, project.key, card.number FROM board_run run "
+    "JOIN board_project project ON project.id = run.project_id "
+    "JOIN board_card card ON card.id = run.card_id WHERE run.id = %s"
+)
 
 
 def record_call(
@@ -48,20 +56,15 @@ def _input_that_runs(request: Json, approval: Approval | None) -> Any:
     return edited or request["input"]
 
 
-def record_result(run_id: int, seq: int, response: Json, *, status: StepStatus) -> None:
-    """Record how a call ended: the size and the hash of its result, not the result.
-
-    Other steps than calls are not recorded.
-    """
-    names = ("kind", "request__tool", "request__id")
-    kind, tool, call = Step.objects.values_list(*names).get(run_id=run_id, seq=seq)
-    if kind != StepKind.TOOL:
-        return
+def record_result(
+    run_id: int, seq: int, request: Json, response: Json, *, status: StepStatus
+) -> None:
+    """Record how a call ended: the size and the hash of its result, not the result."""
     text = str(response.get("text", "")).encode()
     details = response.get("details") or {}
     data = {
-        "tool": tool,
-        "call": call,
+        "tool": request["tool"],
+        "call": request["id"],
         "outcome": status.value,
         "is_error": bool(response.get("is_error")),
         "result_bytes": len(text),
@@ -119,8 +122,9 @@ def record_answer(approval: Approval, card: Card, *, by: Actor, status: str) -> 
 
 
 def _act(run_id: int, seq: int, kind: str, **values: Any) -> Act:
-    names = ("agent", "project_id", "project__key", "card__number")
-    agent, project_id, key, number = Run.objects.values_list(*names).get(pk=run_id)
+    with connection.cursor() as cursor:  # in plain SQL, as in `board.actions.journal`
+        cursor.execute(_WHERE_IT_RUNS, [run_id])
+        agent, project_id, key, number = cursor.fetchone()
     return Act(
         kind,
         Actor(agent or "agent"),
