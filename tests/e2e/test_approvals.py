@@ -197,7 +197,10 @@ def test_a_filter_counts_at_once_and_stays(tabs: Tabs, world: dict[str, Any]):
     expect(question(page, world["full"])).to_have_count(0)
 
 
-def test_a_notification_is_asked_for_with_a_click_only(tabs: Tabs, world: dict[str, Any]):
+def test_a_notification_is_asked_for_with_a_click_only(
+    product: Product, whole_chromium: Browser, world: dict[str, Any]
+):
+    tabs = Tabs(product, whole_chromium, world["sessions"])
     page = tabs.open("/approvals/", who="carol")
     page.context.grant_permissions(["notifications"])
     button = page.locator("[data-notify]")
@@ -209,6 +212,7 @@ def test_a_notification_is_asked_for_with_a_click_only(tabs: Tabs, world: dict[s
     expect(page.locator("[data-notify]")).to_have_attribute("aria-pressed", "true")
     page.locator("[data-notify]").click()
     expect(page.locator("[data-notify]")).to_have_attribute("aria-pressed", "false")
+    tabs.close()
 
 
 # A browser whose tab is not seen, and whose notifications are kept in a list.
