@@ -5,12 +5,13 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/sh
 
-# The first Python on PATH that is new enough; the rest happens inside .venv.
-PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
+# The one in .venv, or the first on PATH that is new enough. $(or) looks no further than it must, for
+# looking takes longer than all of a second set-up.
+PYTHON ?= $(or $(wildcard .venv/bin/python),$(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
-	&& echo $$python && break; done)
-SETUP = $(if $(PYTHON),,$(error Python 3.11 or newer is needed and was not found))\
-	$(PYTHON) board/management/setup.py
+	&& echo $$python && break; done))
+SETUP = $(or $(PYTHON),$(error Python 3.11 or newer is needed and was not found))\
+	-IS board/management/setup.py
 VENV = .venv/bin/python
 
 # More arguments for the program that a target runs: make run ARGS="--port 9000"

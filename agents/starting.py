@@ -14,6 +14,11 @@ from agents import preflight
 from agents.supervisor import Plan, Program, StartProblem, carry_out
 from board import settings
 
+# What libraries of the worker read.
+WORKER_ENVIRONMENT = {
+    "CELERY_SKIP_CHECKS": "1",  # the web server has made them; they would load all pages, and keep them
+    "MALLOC_ARENA_MAX": "2",  # a worker has a dozen threads that do little; each would keep its own heap
+}
 EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  named, not bound
 
 
@@ -67,7 +72,7 @@ def programs(host: str, port: int) -> list[Program]:
     return [
         *found,  # the worker comes last: until the pages are ready it would only slow the web server down
         Program("web", web, environment, prepares=True),
-        Program("worker", worker, environment),
+        Program("worker", worker, environment | WORKER_ENVIRONMENT),
     ]
 
 
@@ -96,6 +101,7 @@ def valkey_command(socket: Path) -> list[str]:
         "--appendonly": "no",
         "--dir": str(socket.parent),
         "--daemonize": "no",
+        "--hz": "1",  # looks a second for what to clean up, of which there is nothing
         "--loglevel": "warning",
     }
     return [preflight.find_valkey(), *(part for pair in options.items() for part in pair)]

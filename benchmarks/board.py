@@ -1,10 +1,11 @@
-"""The board page: queries, time in the server, and size, with 1,000 and 5,000 cards.
+"""The board page: queries, time in the server, and size, with 100, 1,000 and 5,000 cards.
 
-    python -m benchmarks.board
+    python -m benchmarks.board [--cards 100 1000 5000]
 
-On a database of its own; the browser's part is measured by `benchmarks.browser`.
+On a database of its own, in memory. What a drag takes and how soon others see it: `benchmarks.live`.
 """
 
+import argparse
 import gzip
 import os
 import time
@@ -20,47 +21,33 @@ from django.core.management import call_command  # noqa: E402
 from django.db import connection  # noqa: E402
 from django.test import Client  # noqa: E402
 
+from benchmarks.fill import fill, make_project  # noqa: E402
 from benchmarks.machine import describe, figure, value  # noqa: E402
-from board.actions import cards, projects  # noqa: E402
-from board.actions.placement import at_end  # noqa: E402
-from board.models import Card, Column, Project, User  # noqa: E402
+from board.models import Project, User  # noqa: E402
 
 STATIC = Path(__file__).resolve().parent.parent / "static"
 
 
 def main() -> None:
     """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cards", type=int, nargs="+", default=[100, 1_000, 5_000])
+    numbers = parser.parse_args().cards
     describe()
     call_command("migrate", verbosity=0)
-    user = User.objects.create_user(email="bench@example.org", password=None, name="Bench")
+    user = User.objects.create_user(
+        email="bench@example.org",
+        password=None,
+        name="Bench",
+        is_owner=True,  # only an owner may name a folder of the server
+    )
     client = Client(headers={"host": "127.0.0.1:8400"})
     client.force_login(user)
-    for number in (100, 1_000, 5_000):
-        project = projects.create_project(
-            by=user, key=f"B{number}", name="Bench", repository="/nowhere"
-        )
-        Project.objects.filter(pk=project.pk).update(state="ready")
+    for number in numbers:
+        project = make_project(user, f"B{number}")
         fill(project, user, number)
         measure(client, project, number)
     weigh()
-
-
-def fill(project: Project, user: User, number: int) -> None:
-    """Make cards and spread them over the columns that need no run."""
-    columns = list(
-        Column.objects.filter(project=project, lane__in=["backlog", "queued", "review", "done"])
-    )
-    for index in range(number):
-        card = cards.create_card(
-            project,
-            by=user,
-            title=f"Card {index} with a title of ordinary length",
-            checks=["make test"],
-        )
-        column = columns[index % len(columns)]
-        Card.objects.filter(pk=card.pk).update(
-            column=column, status=column.lane, rank=at_end(column, card.number)
-        )
 
 
 def measure(client: Client, project: Project, number: int) -> None:

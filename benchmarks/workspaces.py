@@ -1,7 +1,10 @@
-"""Measures git work on a repository of 2,000 files: `python -m benchmarks.workspaces [folder]`."""
+"""What git work costs, one card's way: python -m benchmarks.workspaces [--files 2000] [--rounds 7] [--folder F]
 
+Milliseconds of each operation on a repository of so many files, in a folder below F.
+"""
+
+import argparse
 import statistics
-import sys
 import tempfile
 import threading
 import time
@@ -23,24 +26,28 @@ from agents.workspaces import (
     remove_worktree,
     take_over,
 )
+from benchmarks.machine import describe
 from tests.agents.workspaces.repos import make_repository
 
-FILES = 2_000
-ROUNDS = 7
 AUTHOR = Author("Alice", "alice@example.org")
 
 
 def main() -> None:
     """Print the median and the best of each operation, in milliseconds."""
-    where = sys.argv[1] if len(sys.argv) > 1 else None
-    with tempfile.TemporaryDirectory(dir=where) as folder:
-        measure(Path(folder))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--files", type=int, default=2_000)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--folder", help="where to work; else the machine's temporary folder")
+    options = parser.parse_args()
+    describe()
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        measure(Path(folder), options.files, options.rounds)
 
 
-def measure(folder: Path) -> None:
+def measure(folder: Path, files: int, rounds: int) -> None:
     """One card's way through git, each step several times."""
     source, hub, clone = folder / "source", folder / "hub.git", folder / "trees/clone.git"
-    make_repository(source, {f"d{n % 40}/f{n}.txt": f"{n}\n" * 50 for n in range(FILES)})
+    make_repository(source, {f"d{n % 40}/f{n}.txt": f"{n}\n" * 50 for n in range(files)})
     base = fetch_hub(hub, str(source), "main").target_sha
     made: list[Worktree] = []
     shas: list[str] = []
@@ -60,22 +67,30 @@ def measure(folder: Path) -> None:
         return merged
 
     add("K-0")  # makes the clone
-    report("fetch, nothing new", lambda _: fetch_hub(hub, str(source), "main"))
-    report("add_worktree", lambda number: made.append(add(f"K-{number + 1}")))
+    report("fetch, nothing new", lambda _: fetch_hub(hub, str(source), "main"), rounds=rounds)
+    report("add_worktree", lambda number: made.append(add(f"K-{number + 1}")), rounds=rounds)
     report_eight(lambda number: add(f"M-{number}"))
-    report("commit_all, two files", save)
-    report("commit_all, nothing", lambda number: commit_all(made[number], "Turn"))
-    report("take_over", lambda n: take_over(hub, clone, sha=shas[n], branch=made[n].branch))
-    report("prepare_merge", merge)
+    report("commit_all, two files", save, rounds=rounds)
+    report("commit_all, nothing", lambda number: commit_all(made[number], "Turn"), rounds=rounds)
+    report(
+        "take_over",
+        lambda n: take_over(hub, clone, sha=shas[n], branch=made[n].branch),
+        rounds=rounds,
+    )
+    report("prepare_merge", merge, rounds=rounds)
     candidate = merge(0)
-    report("check_out", lambda _: check_out(clone, hub, folder / "trees/checks", candidate.sha))
-    report("diff", lambda _: diff(hub, base, candidate.sha))
+    report(
+        "check_out",
+        lambda _: check_out(clone, hub, folder / "trees/checks", candidate.sha),
+        rounds=rounds,
+    )
+    report("diff", lambda _: diff(hub, base, candidate.sha), rounds=rounds)
     report("land_merge", lambda _: land_merge(hub, candidate), rounds=1)
     report("deliver", lambda _: deliver(hub, str(source), "main", candidate.sha), rounds=1)
-    report("remove_worktree", lambda number: remove_worktree(made[number], hub))
+    report("remove_worktree", lambda number: remove_worktree(made[number], hub), rounds=rounds)
 
 
-def report(name: str, work: Callable[[int], object], *, rounds: int = ROUNDS) -> None:
+def report(name: str, work: Callable[[int], object], *, rounds: int) -> None:
     """Time `work(0)`, `work(1)`, ..."""
     times = []
     for number in range(rounds):

@@ -174,7 +174,8 @@ CELERY_TASK_DEFAULT_QUEUE = "housekeeping"
 CELERY_TASK_ROUTES = {"agents.*": {"queue": "agents"}}
 # `expires` keeps a backlog from piling up while no worker listens.
 CELERY_BEAT_SCHEDULE = {
-    "keep_house": {"task": "board.keep_house", "schedule": 10.0, "options": {"expires": 10}},
+    # Each worker with slots does it too, every few seconds.
+    "keep_house": {"task": "board.keep_house", "schedule": 30.0, "options": {"expires": 30}},
     "notices": {"task": "board.deliver_notices", "schedule": 5.0, "options": {"expires": 5}},
     "tidy": {"task": "board.tidy", "schedule": 3600.0, "options": {"expires": 3600}},
 }

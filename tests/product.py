@@ -200,6 +200,11 @@ class Product:
         return self._environment.get("DATABASE_URL", "")
 
     @property
+    def environment(self) -> dict[str, str]:
+        """What its processes find in their environment."""
+        return dict(self._environment)
+
+    @property
     def redis_url(self) -> str:
         """The address of its Valkey."""
         return self._environment["REDIS_URL"]

@@ -10,7 +10,7 @@ from fnmatch import fnmatch
 from uuid import UUID
 
 from django.conf import settings
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Count, F, Q
 from django.db.models.expressions import CombinedExpression
 from django.db.models.functions import Now
@@ -32,12 +32,22 @@ class Claim:
     is_new: bool
 
 
+# Idle workers ask each second. Written out, with constants, it costs a tenth of what the ORM needs, and SQLite
+# can use the indexes that hold only such rows.
+_IS_WORK_WAITING = f"""
+    SELECT EXISTS (SELECT 1 FROM board_run WHERE status = '{RunStatus.READY.value}')
+    OR EXISTS (
+        SELECT 1 FROM board_card
+        WHERE status = '{CardStatus.QUEUED.value}' AND unmet = 0 AND archived_at IS NULL
+    )
+"""  # noqa: S608  constants
+
+
 def is_work_waiting() -> bool:
     """Return whether a claim could find anything. Only reads: idle workers poll this each second."""
-    return (
-        Run.objects.filter(status=RunStatus.READY).exists()
-        or Card.objects.filter(status=CardStatus.QUEUED, unmet=0, archived_at__isnull=True).exists()
-    )
+    with connection.cursor() as cursor:
+        cursor.execute(_IS_WORK_WAITING)
+        return bool(cursor.fetchone()[0])
 
 
 def claim_next(worker: UUID, *, agent: str, with_credential: bool) -> Claim | None:

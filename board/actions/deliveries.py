@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.core.mail import EmailMessage
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.db.models.functions import Now
 
 from board import webhooks
@@ -26,10 +26,19 @@ MOST_AT_ONCE = 50  # messages in one pass
 PASS_SECONDS = 20.0  # of one pass; the rest waits for the next
 
 
+def is_notice_due() -> bool:
+    """Return whether there is a message to send now."""
+    return _open_notices().filter(next_at__lte=Now()).exists()
+
+
+def _open_notices() -> QuerySet[Notice]:
+    return Notice.objects.filter(delivered_at__isnull=True, given_up_at__isnull=True)
+
+
 def deliver_notices() -> int:
     """Send what is due; return how many messages were taken. May run in several processes at once."""
     began, count = time.monotonic(), 0
-    open_ones = Notice.objects.filter(delivered_at__isnull=True, given_up_at__isnull=True)
+    open_ones = _open_notices()
     due = open_ones.filter(next_at__lte=Now()).order_by("next_at")
     for pk in list(due.values_list("pk", flat=True)[:MOST_AT_ONCE]):
         if time.monotonic() - began > PASS_SECONDS:

@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
@@ -31,9 +31,16 @@ def queue_errand(
     return errand
 
 
+_IS_ERRAND_WAITING = (
+    f"SELECT EXISTS (SELECT 1 FROM board_errand WHERE status = '{ErrandStatus.QUEUED.value}')"  # noqa: S608
+)
+
+
 def is_errand_waiting() -> bool:
     """Return whether a claim could find an errand."""
-    return Errand.objects.filter(status=ErrandStatus.QUEUED).exists()
+    with connection.cursor() as cursor:  # as in `claims.is_work_waiting`, and why
+        cursor.execute(_IS_ERRAND_WAITING)
+        return bool(cursor.fetchone()[0])
 
 
 def claim_errand(worker: UUID) -> Errand | None:

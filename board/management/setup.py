@@ -67,9 +67,9 @@ def main() -> int:
 
 def set_up(*, dev: bool) -> None:
     """Bring the checkout up to date with its locks. Raises SetupError if the machine cannot."""
-    check_machine()
     if not missing_parts(dev=dev):
         return
+    check_machine()
     check_own_folders()
     with one_at_a_time():
         if "venv" in missing_parts(dev=dev):
@@ -145,7 +145,9 @@ def make_venv() -> None:
     """Make .venv anew, with the one installer that puts everything else into it."""
     say(f"Making .venv with Python {sys.version.split()[0]}")
     try:
-        run([sys.executable, "-m", "venv", "--clear", str(VENV)], capture=True)
+        # This may be the Python in the .venv that is about to be emptied.
+        python = getattr(sys, "_base_executable", sys.executable)
+        run([python, "-m", "venv", "--clear", str(VENV)], capture=True)
     except SetupError as error:
         shutil.rmtree(VENV, ignore_errors=True)
         raise SetupError(

