@@ -67,7 +67,7 @@ def parse_hunks(text: str) -> list[dict[str, Any]]:
             continue
         if not hunks or not line or line[0] not in " +-\\":
             continue
-        kind, words = line[0], line[1 : MAX_LINE_CHARACTERS + 1]
+        kind, words = line[0], _shown(line[1:])
         if kind == "\\":  # "No newline at end of file" speaks of the line before
             hunks[-1]["lines"].append(["\\", None, None, words.strip()])
             continue
@@ -76,3 +76,11 @@ def parse_hunks(text: str) -> list[dict[str, Any]]:
         old += is_old
         new += is_new
     return hunks
+
+
+def _shown(words: str) -> str:
+    """Return a line as a page can show it; what stands too far to the right is said to be there."""
+    more = len(words) - MAX_LINE_CHARACTERS
+    if more <= 0:
+        return words
+    return f"{words[:MAX_LINE_CHARACTERS]} [… {more:,} more characters of this line are not shown]"

@@ -28,9 +28,11 @@ TOKEN = re.compile(
 UNFINISHED = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]*\x1b?|[ -/]*)?\Z|\r+\Z", re.DOTALL
 )
-# Characters that change what a reader sees without being seen: direction, joiners, tags, marks.
+# Characters that change what a reader sees without being seen: direction, joiners, tags, marks, and
+# letters that draw nothing. Not the selectors of emoji, which are in every log.
 INVISIBLE = re.compile(
-    "[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f"
+    "\u2800\u3164\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff]"
 )
 HUES = ("dim", "red", "green", "yellow", "blue", "magenta", "cyan", "")  # black .. white
 COLORS = {base + place: hue for base in (30, 90) for place, hue in enumerate(HUES)} | {39: ""}

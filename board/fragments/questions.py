@@ -138,10 +138,10 @@ def _row(question: Approval) -> str:
     text = call_text(question)
     # What does not fit is scrolled, by keys too.
     scrolls = ' tabindex="0" role="region" aria-label="The call"' if len(text) > MAX_SEEN else ""
-    why = escape(str(question.reasons[0])) if question.reasons else ""
+    why = visible(str(question.reasons[0])) if question.reasons else ""
     return (
         f'<li class="ask-row" data-question="{question.pk}" tabindex="-1">'
-        f'<p class="ask-row__who">{agent_face(who)}<strong>{escape(who)}</strong> wants to {wants(question)}'
+        f'<p class="ask-row__who">{agent_face(who)}<strong>{escape(who)}</strong> wants to {escape(wants(question))}'
         f' for <a class="link" href="/cards/{card.ref}/run/">{card.ref}</a> · '
         f"{since(question.created_at)}{_marks(question)}</p>"
         f'<p class="ask-row__what"><code dir="ltr"{scrolls}>{visible(text)}</code>'

@@ -31,7 +31,7 @@ def question_step(question: Approval) -> Op:
     asked = visible(call_text(question))
     if question.status == ApprovalStatus.PENDING:
         reason = (
-            f'<span class="small">{escape(str(question.reasons[0]))}</span>'
+            f'<span class="small">{visible(str(question.reasons[0]))}</span>'
             if question.reasons
             else ""
         )

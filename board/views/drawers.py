@@ -17,6 +17,9 @@ from board.views.history import sentences
 
 LOG = 200  # items of a log that come with the page
 DIFF_LINES = 4_000  # lines of a file's diff that a page shows
+STATUSES = {"A": "new", "D": "deleted", "R": "renamed", "M": "", "modified": ""}  # git's letters
+PLAIN, EXECUTABLE = "100644", "100755"  # git's modes
+MODES = {EXECUTABLE: "executable", "120000": "a link", "160000": "a repository within"}
 EVENTS = 200  # of a history
 
 WORDS: dict[CardStatus, tuple[str, str, str]] = {
@@ -115,10 +118,7 @@ def changes_tab(card: Card, attempt: int | None) -> dict[str, Any]:
     if run is None:
         return {"run": None, "files": []}
     changes = run.changes or {}
-    files = [
-        {**file, "id": f"file-{place}", "rows": file_rows(_cut(file.get("hunks") or []))}
-        for place, file in enumerate(changes.get("diff") or [])
-    ]
+    files = [_file(file, place) for place, file in enumerate(changes.get("diff") or [])]
     return {
         "run": run,
         "changes": changes,
@@ -127,6 +127,35 @@ def changes_tab(card: Card, attempt: int | None) -> dict[str, Any]:
         "refused": [_refused(approval) for approval in refused_of(run)],
         "passed": sum(row.get("exit_code") == 0 for row in run.evidence or []),
     }
+
+
+def _file(file: dict[str, Any], place: int) -> dict[str, Any]:
+    """Return a changed file as it is shown, with all that is not to be overlooked."""
+    hunks = file.get("hunks") or []
+    shown = _cut(hunks)
+    is_cut = _lines(shown) < _lines(hunks)
+    return {
+        **file,
+        "id": f"file-{place}",
+        "rows": file_rows(shown),
+        "truncated": file.get("truncated") or is_cut,
+        "marks": _marks(file),
+    }
+
+
+def _lines(hunks: list[dict[str, Any]]) -> int:
+    return sum(len(hunk.get("lines") or []) for hunk in hunks)
+
+
+def _marks(file: dict[str, Any]) -> list[str]:
+    """Say what became of a file beside its lines: git's letter, and what its mode makes of it."""
+    old, new = str(file.get("old_mode", "")), str(file.get("new_mode", ""))
+    marks = [STATUSES.get(str(file.get("status", "")), str(file.get("status", "")))]
+    if new != old:
+        marks.append(MODES.get(new, ""))
+        if old == EXECUTABLE and new == PLAIN:
+            marks.append("no longer executable")
+    return [mark for mark in marks if mark]
 
 
 def _refused(approval: Approval) -> dict[str, Any]:

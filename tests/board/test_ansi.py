@@ -2,7 +2,7 @@
 
 import pytest
 
-from board.ansi import MAX_LINE, Terminal, plain
+from board.ansi import MAX_LINE, Terminal, plain, visible
 
 GOLDEN = [
     ("plain text", "hello\n", ["hello"], ""),
@@ -84,3 +84,8 @@ def test_whole_text_is_lines_in_elements() -> None:
         '<span class="term__line">a</span><span class="term__line"> </span>'
         '<span class="term__line">b</span>'
     )
+
+
+@pytest.mark.parametrize("character", "\u2800\u3164\u115f\uffa0\u2028\u034f\u202e\u200b\U000e0100")
+def test_letters_that_draw_nothing_are_named(character: str) -> None:
+    assert f"&lt;U+{ord(character):04X}&gt;" in visible(f"a{character}b")

@@ -233,3 +233,42 @@ def test_a_card_that_has_not_run_says_so(signed_in: Client, new_card: NewCard) -
     new_card("First")
     assert "No attempt yet" in signed_in.get("/cards/BIL-1/run/").content.decode()
     assert "No changes to show" in signed_in.get("/cards/BIL-1/changes/").content.decode()
+
+
+def test_the_review_overlooks_nothing_that_a_diff_leaves_out(
+    signed_in: Client, running: Run
+) -> None:
+    def file(path: str, **more: Any) -> dict[str, Any]:
+        modes = {"old_mode": "100644", "new_mode": "100644", "status": "M"}
+        fixed = {"additions": 1, "deletions": 0, "hunks": []}
+        return {"path": path, "old_path": path, **fixed, **modes, **more}
+
+    lines = [["+", None, number, f"line {number}"] for number in range(1, 5_001)]
+    diff = [
+        file("run.sh", new_mode="100755"),
+        file("was.sh", old_mode="100755"),
+        file("data", old_mode="000000", new_mode="120000", status="A"),
+        file("vendor", new_mode="160000"),
+        file("gone.py", new_mode="000000", status="D"),
+        file("a\u202efdp.exe", status="A", old_mode="000000"),
+        file("long.py", hunks=[{"header": "", "lines": lines}]),
+    ]
+    Run.objects.filter(pk=running.pk).update(
+        changes={"files": 9, "additions": 9, "deletions": 0, "omitted_files": 2, "diff": diff}
+    )
+    html = signed_in.get(f"/cards/{running.card.ref}/changes/").content.decode()
+    marks = (
+        "executable",
+        "no longer executable",
+        "a link",
+        "a repository within",
+        "deleted",
+        "new",
+    )
+    for badge in marks:
+        assert f'<span class="badge">{badge}</span>' in html, badge
+    assert "2 more files</strong> changed and are not shown here" in html
+    assert "&lt;U+202E&gt;" in html
+    assert "line 4000<" in html
+    assert "line 4001<" not in html
+    assert html.count("Too long to be shown whole.") == 1
