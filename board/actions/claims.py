@@ -19,8 +19,11 @@ from board import events
 from board.actions.placement import at_end, column_for
 from board.actions.transitions import transition
 from board.events import Actor, publish
-from board.models import Card, Column, Project, Run
+from board.models import Card, Column, Project, Run, Worker
 from board.states import HELD, CardStatus, ProjectState, RunStatus
+
+# So long a run that is ready again is left to the machine that has its files.
+LEFT_TO_ITS_MACHINE = timedelta(seconds=10)
 
 
 @dataclass(frozen=True)
@@ -74,17 +77,39 @@ def _projects_with_room(*, with_credential: bool) -> list[int]:
 def _claim_ready(projects: Sequence[int], worker: UUID, agent: str) -> Claim | None:
     ready = Run.objects.filter(status=RunStatus.READY).order_by("ready_at", "id")
     full: set[int] = set()
+    kept: set[int] = set()  # for the machines that have them
     while True:
-        rows = ready.filter(project_id__in=set(projects) - full).select_related("card")
+        rows = ready.filter(project_id__in=set(projects) - full).exclude(pk__in=kept)
         with transaction.atomic():
             # The card is locked before the project, as everywhere, and neither lock is waited for.
-            run = rows.select_for_update(of=("self", "card"), skip_locked=True).first()
+            locked = rows.select_for_update(of=("self", "card"), skip_locked=True)
+            run = locked.select_related("card").first()
             if run is None:
                 return None
-            if _has_room(run.project_id):
+            if _is_kept_for_its_machine(run, worker):
+                kept.add(run.pk)
+            elif _has_room(run.project_id):
                 return _continue(run, worker, agent)
-            full.add(run.project_id)
+            else:
+                full.add(run.project_id)
             transaction.set_rollback(True)  # gives the locks of the full project back
+
+
+def _is_kept_for_its_machine(run: Run, worker: UUID) -> bool:
+    """Return whether another machine, which has the run's files, is about to take it up.
+
+    There the run finds also what was never committed, and an approval holds: it names real paths.
+    """
+    lately = Run.objects.filter(pk=run.pk, ready_at__gt=Now() - LEFT_TO_ITS_MACHINE)
+    if not run.host or not lately.exists():
+        return False
+    alive = Worker.objects.filter(
+        stopped_at__isnull=True,
+        heartbeat_at__gte=Now() - timedelta(seconds=settings.LEASE_SECONDS),
+    )
+    if alive.filter(pk=worker, host=run.host).exists():
+        return False
+    return alive.filter(host=run.host, busy__lt=F("slots")).exists()
 
 
 def _continue(run: Run, worker: UUID, agent: str) -> Claim:

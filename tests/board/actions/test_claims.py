@@ -8,8 +8,13 @@ from uuid import uuid4
 import pytest
 from django.db.models.functions import Now
 
-from board.actions import cards, projects, runs
-from board.actions.claims import claim_next, is_work_waiting, shared_files
+from board.actions import cards, projects, runs, workers
+from board.actions.claims import (
+    LEFT_TO_ITS_MACHINE,
+    claim_next,
+    is_work_waiting,
+    shared_files,
+)
 from board.actions.errands import claim_errand, is_errand_waiting
 from board.models import Card, Column, Event, Project, Run, User, Worker
 from board.states import CardStatus, ProjectState, RunStatus, WaitingFor
@@ -269,3 +274,52 @@ def test_claims_go_on_while_people_edit_the_same_cards(new_card, alice, running)
     while claim() is not None:
         pass
     assert Run.objects.filter(status__in=[RunStatus.STARTING, RunStatus.RUNNING]).count() == 7
+
+
+@pytest.fixture
+def elsewhere(db) -> Worker:
+    """A worker on another machine than the first."""
+    return register("there")
+
+
+def register(host: str, **values: Any) -> Worker:
+    row = Worker(host=host, pid=1, version="0", slots=4, sandbox="bubblewrap", **values)
+    workers.register_worker(row)
+    return row
+
+
+def put_down(run: Run, **values: Any) -> None:
+    """Let the run be ready again, with its files on the machine `here`."""
+    runs.give_back(run.pk, run.fence, active_seconds=0)
+    Run.objects.filter(pk=run.pk).update(**{"host": "here", **values})
+
+
+def test_a_run_is_continued_where_its_files_are(running, worker, elsewhere):
+    put_down(running)
+    assert claim(elsewhere) is None
+    assert claim(worker).run_id == running.pk
+
+
+def test_a_run_is_not_left_to_its_machine_for_long(running, elsewhere):
+    put_down(running, ready_at=Now() - LEFT_TO_ITS_MACHINE - timedelta(seconds=1))
+    assert claim(elsewhere).run_id == running.pk
+
+
+@pytest.mark.parametrize(
+    "state", [{"busy": 4}, {"stopped_at": Now()}, {"heartbeat_at": Now() - timedelta(minutes=5)}]
+)
+def test_a_run_is_not_left_to_a_machine_that_cannot_take_it(running, worker, elsewhere, state):
+    put_down(running)
+    Worker.objects.filter(pk=worker.pk).update(**state)
+    assert claim(elsewhere).run_id == running.pk
+
+
+def test_a_run_that_is_left_to_its_machine_hides_no_other(running, elsewhere, new_card, alice):
+    put_down(running)
+    other = queue(new_card("Other"), alice)
+    assert Run.objects.get(pk=claim(elsewhere).run_id).card == other
+
+
+def test_a_second_worker_on_the_same_machine_may_continue_a_run(running, worker):
+    put_down(running)
+    assert claim(register("here")).run_id == running.pk
