@@ -16,6 +16,7 @@ import time
 import urllib.parse
 import urllib.request
 from bisect import bisect_right
+from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,8 +38,8 @@ class Scene:
 
     url: str
     cookie: str
-    cards: list[str]
-    columns: list[int]
+    column: int
+    cards: deque[str]  # in that column, neighbours
     run_id: int
 
     @property
@@ -46,11 +47,13 @@ class Scene:
         """What a browser of that person sends."""
         return {"Cookie": f"{self.cookie}; pullcord_csrf={CSRF}", "Origin": self.url}
 
-    def move(self, ref: str, column: int) -> int:
-        """Drop a card on a column as the page does, and return the board's seq after it."""
+    def move(self) -> int:
+        """Drop the first of the cards below the last one, as the page does, and return the board's seq."""
+        card, above = self.cards[0], self.cards[-1]
+        self.cards.rotate(-1)
         request = urllib.request.Request(  # noqa: S310  ours
-            f"{self.url}/cards/{ref}/move/",
-            data=urllib.parse.urlencode({"column": column}).encode(),
+            f"{self.url}/cards/{card}/move/",
+            data=urllib.parse.urlencode({"column": self.column, "above": above}).encode(),
             headers={**self.headers, "X-CSRFToken": CSRF, "Accept": "application/json"},
         )
         with urllib.request.urlopen(request, timeout=20) as answer:  # noqa: S310
@@ -88,13 +91,10 @@ def make_scene(product: Product, number: int) -> Scene:
     user = User.objects.get(is_owner=True)
     project = make_project(user, KEY)
     fill(project, user, number)
-    backlog = Column.objects.filter(project=project, lane="backlog").first()
-    done = Column.objects.filter(project=project, lane="done").first()
-    assert backlog is not None  # noqa: S101  each board has both
-    assert done is not None  # noqa: S101
-    drafts = Card.objects.filter(column=backlog).select_related("project")[:20]
-    refs = [card.ref for card in drafts]
-    return Scene(product.url, sign_in(user), refs, [done.pk, backlog.pk], make_run(project, user))
+    column = Column.objects.get(project=project, lane="backlog")
+    drafts = Card.objects.filter(column=column).select_related("project").order_by("rank")[:20]
+    refs = deque(card.ref for card in drafts)
+    return Scene(product.url, sign_in(user), column.pk, refs, make_run(project, user))
 
 
 async def watch(scene: Scene, watchers: int, moves: int) -> None:
@@ -104,13 +104,11 @@ async def watch(scene: Scene, watchers: int, moves: int) -> None:
     tasks = [asyncio.create_task(listen(s, h)) for s, h in zip(sockets, heard, strict=True)]
     await wait(lambda: all(heard))
     answers, delays = [], []
-    for number in range(moves):
-        ref = scene.cards[number % len(scene.cards)]
-        column = scene.columns[number // len(scene.cards) % 2]
+    for _ in range(moves):
         begun = time.perf_counter()
-        seq = await asyncio.to_thread(scene.move, ref, column)
+        seq = await asyncio.to_thread(scene.move)
         answers.append(time.perf_counter() - begun)
-        await wait(lambda seq=seq: all(seq in each for each in heard))  # type: ignore[misc]
+        await wait(lambda seq=seq: all(seq in each for each in heard))
         delays += [each[seq] - begun for each in heard]
     figure("drag: drop -> answer", answers[3:], goal="p95 <= 120 ms")
     figure(f"drag: drop -> frame at {watchers} watchers", delays, goal="p95 <= 100 ms")
@@ -130,6 +128,8 @@ async def listen(socket: Socket, heard: dict[int, float]) -> None:
                 heard |= dict.fromkeys(range(frame["from"], frame["to"] + 1), now)
             case "hb":
                 socket.send(type="pong")
+            case _:  # of what is drawn, not of the board's seq
+                pass
 
 
 async def follow(scene: Scene, rate: int, seconds: float) -> None:
