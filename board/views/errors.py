@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Concatenate, ParamSpec
 
-from django.db import close_old_connections
+from django.db import connections
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
@@ -77,13 +77,20 @@ def in_any_thread(
 
     @wraps(handler)
     def answer(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
-        close_old_connections()
+        _tidy_connections()
         try:
             return handler(request, *args, **kwargs)
         finally:
-            close_old_connections()
+            _tidy_connections()
 
     return answer
+
+
+def _tidy_connections() -> None:
+    # Not in the middle of a transaction: where no thread is changed, the caller may have begun one.
+    for connection in connections.all(initialized_only=True):
+        if not connection.in_atomic_block:
+            connection.close_if_unusable_or_obsolete()
 
 
 @in_any_thread
