@@ -23,7 +23,12 @@ OK, REDIRECTS, REFUSALS = 200, 300, 400  # where these kinds of status begin
 NAT64 = ipaddress.ip_network("64:ff9b::/96")
 # Not public, whatever the tables of this Python say: the IETF's own and, of Azure, the host of the
 # virtual machine, which hands out its secrets.
-NOT_PUBLIC = tuple(map(ipaddress.ip_network, ("192.0.0.0/24", "fec0::/10", "168.63.129.16/32")))
+NOT_PUBLIC = tuple(
+    map(
+        ipaddress.ip_network,
+        ("192.0.0.0/24", "192.88.99.0/24", "fec0::/10", "3fff::/20", "168.63.129.16/32"),
+    )
+)
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 

@@ -19,6 +19,7 @@ from agents.harness.secret_shapes import is_random
 
 MOST_BYTES = 1_000_000  # of a file that is read for its values
 MOST_VALUES = 300  # of one file; each is looked for in some thirty spellings
+_SHORTEST_TOKEN = 16  # characters of a token in place of a user name
 MOST_FILES = 200  # that are looked at below one folder
 _LINE = re.compile(
     r"^[ \t]*(?:export[ \t]+|-[ \t]+)?[\"']?(?P<name>[A-Za-z_][\w.\-]*)[\"']?[ \t]*[=:][ \t]*(?P<value>.*?)[ \t,;]*$",
@@ -102,13 +103,19 @@ def _is_secret(name: str, value: str) -> bool:
 
 
 def address_secrets(name: str, address: str) -> Iterator[Secret]:
-    """Yield the password in an address, and the sign-in with its host, which tells it from a word."""
+    """Yield the password in an address, or a token in place of the user's name.
+
+    Also the whole sign-in with its host, which tells it from a word.
+    """
     try:
         parts = urlsplit(address)
         password = parts.password
     except ValueError:
         return
     if not password:
+        token = unquote(parts.username or "")
+        if is_random(token.encode(), _SHORTEST_TOKEN):  # and not the name of somebody
+            yield Secret(name, token)
         return
     yield Secret(name, password)
     yield Secret(name, unquote(password))

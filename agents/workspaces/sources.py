@@ -33,7 +33,7 @@ class Address:
     text: str  # as it may be shown: without a password
     path: Path | None = None
     url: str = ""
-    username: str = ""
+    username: str = field(default="", repr=False)
     password: str = field(default="", repr=False)
 
     @property
@@ -49,7 +49,11 @@ class Address:
     @property
     def configuration(self) -> Mapping[str, str]:
         """What git must be told to sign in there."""
-        return {"credential.helper": _CREDENTIAL_HELPER} if self.password else {}
+        return {"credential.helper": _CREDENTIAL_HELPER} if self._signs_in else {}
+
+    @property
+    def _signs_in(self) -> bool:
+        return bool(self.username or self.password)
 
     def variables(self, environment: Mapping[str, str]) -> Mapping[str, str]:
         """`environment` (see REMOTE_VARIABLES) and the sign-in, for a command that goes there."""
@@ -59,7 +63,7 @@ class Address:
             "PULLCORD_GIT_USERNAME": self.username,
             "PULLCORD_GIT_PASSWORD": self.password,
         }
-        return {**environment, **(sign_in if self.password else {})}
+        return {**environment, **(sign_in if self._signs_in else {})}
 
 
 def read_address(typed: str, *, home: str = "") -> Address:
@@ -106,7 +110,8 @@ def _read_url(text: str) -> Address:
         raise _refused("The URL names no host. Write it as https://host/name.git.")
     if parts.scheme == "http" and host not in _LOOPBACK:
         raise _refused("http:// would send the sign-in and the code unprotected. Use https://.")
-    if not parts.password or parts.scheme not in ("https", "http"):
+    # Many servers take a token in place of the user's name, so that is no less of a secret.
+    if not (parts.username or parts.password) or parts.scheme not in ("https", "http"):
         return Address(text=text, url=text)
     bracketed = f"[{host}]" if ":" in host else host
     clean = urlunsplit((parts.scheme, bracketed + port, parts.path, parts.query, parts.fragment))
@@ -114,7 +119,7 @@ def _read_url(text: str) -> Address:
         text=clean,
         url=clean,
         username=unquote(parts.username or ""),
-        password=unquote(parts.password),
+        password=unquote(parts.password or ""),
     )
 
 

@@ -14,6 +14,7 @@ from board.actions.cleaning import check_folder_right, clean_column, clean_proje
 from board.actions.errands import end_errand, queue_errand
 from board.actions.placement import lock_columns
 from board.actions.tokens import hash_token, new_token
+from board.addresses import without_sign_in
 from board.errors import NotAllowedError, TransitionError, ValidationError
 from board.events import Actor, publish
 from board.models import Column, Errand, Invitation, Membership, Project, User
@@ -273,4 +274,6 @@ def archive_project(project: Project, *, by: User) -> None:
 
 
 def _record(kind: str, project: Project, *, by: User, **data: Any) -> None:
+    if "repository" in data:
+        data["repository"] = without_sign_in(data["repository"])
     audit.record(Act(kind, Actor.person(by), project=project, data=data))

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 from django.db.models import Prefetch, QuerySet
 
+from board.addresses import without_sign_in
 from board.api.answers import (
     Attempt,
     CardAnswer,
@@ -36,7 +36,7 @@ def describe_project(project: Project, role: str) -> ProjectAnswer:
     return ProjectAnswer(
         key=project.key,
         name=project.name,
-        repository=without_password(project.repository),
+        repository=without_sign_in(project.repository),
         target_branch=project.target_branch,
         setup_command=project.setup_command,
         max_parallel=project.max_parallel,
@@ -52,16 +52,6 @@ def describe_project(project: Project, role: str) -> ProjectAnswer:
         columns=columns,
         created_at=project.created_at,
     )
-
-
-def without_password(repository: str) -> str:
-    """Return a repository's address without the password that a URL may hold."""
-    if "://" not in repository:
-        return repository
-    parts = urlsplit(repository)
-    signed_in, at, host = parts.netloc.rpartition("@")
-    name, has_password, _ = signed_in.partition(":")
-    return urlunsplit(parts._replace(netloc=name + at + host)) if has_password else repository
 
 
 def with_details(cards: "QuerySet[Card]") -> "QuerySet[Card]":

@@ -1,18 +1,15 @@
 """Tags of the pages around the board: the drawings of the cord and the large faces."""
 
-import re
-
 from django import template
 from django.templatetags.static import static
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
+from board.addresses import without_sign_in
 from board.models import User
 from board.unseen import is_unseen
 
 register = template.Library()
-
-USERINFO = re.compile(r"(?<=://)[^/@\s]+(?=@)")  # user:password before the host of a URL
 
 
 @register.simple_tag
@@ -37,7 +34,7 @@ def portrait(user: User) -> SafeString:
 @register.filter
 def address(repository: str) -> str:
     """Return a repository's address as people may see it: without a user name or a token in it."""
-    return USERINFO.sub("…", repository)
+    return without_sign_in(repository)
 
 
 @register.filter

@@ -178,6 +178,14 @@ def test_a_password_is_kept_out_of_what_is_shown() -> None:
     assert "cret" not in repr(address)
 
 
+def test_a_token_in_place_of_a_user_name_is_in_no_message_and_no_command_line() -> None:
+    address = read_address("https://ghp_abcd1234@example.org/x.git")
+    assert (address.text, address.url) == ("https://example.org/x.git",) * 2
+    assert "ghp_abcd1234" not in repr(address)
+    assert address.configuration
+    assert address.variables({})["PULLCORD_GIT_USERNAME"] == "ghp_abcd1234"
+
+
 def test_the_short_ssh_form_is_a_url(tmp_path: Path) -> None:
     assert read_address("git@example.org:team/x.git").url == "git@example.org:team/x.git"
     assert read_address("/srv/a:b").path == Path("/srv/a:b")

@@ -52,7 +52,7 @@ def test_the_password_in_an_address_is_not_shown(api):
     made = api.post(
         "/projects", {"key": "BIL", "repository": "https://me:secret@example.org/a.git"}
     )
-    assert made["repository"] == "https://me@example.org/a.git"
+    assert made["repository"] == "https://…@example.org/a.git"
     assert "secret" not in str(api.get("/projects"))
     assert "secret" in Project.objects.get().repository
     assert Errand.objects.count() == 1
