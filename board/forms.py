@@ -154,7 +154,7 @@ class ApprovalRulesForm(BoardForm):
     not_own_card = forms.BooleanField(
         required=False,
         label="Not your own card",
-        help_text="Who wrote a card or queued it may not approve its calls. Denying is always allowed.",
+        help_text="Who wrote or changed a card, or queued it, may not approve its calls. Denying is always allowed.",
         widget=forms.CheckboxInput(attrs={"class": "switch"}),
     )
     overdue_minutes = forms.IntegerField(
