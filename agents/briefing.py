@@ -28,6 +28,7 @@ class Brief:
     setup_command: str
     secret_files: Sequence[str]  # of the local repository, copied into the worktree
     network_hosts: Sequence[str]  # that commands may reach, in the best sandbox
+    container: tuple[str, str]  # engine and image; the engine is "" for the worker's own sandbox
     checks: Sequence[str]
     is_rehearsal: bool
     profile: str  # of tools: the narrower of the project's and the card's
@@ -56,6 +57,7 @@ def load_brief(run_id: int, fence: int) -> Brief:
         setup_command=project.setup_command,
         secret_files=tuple(project.secret_files),
         network_hosts=tuple(project.network_hosts),
+        container=(project.container_engine, project.container_image),
         checks=tuple(card.checks),
         is_rehearsal=project.is_rehearsal,
         profile=narrower(project.tool_profile, card.tool_profile),

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agents.container_probe import find_engine
+from agents.containers import ContainerError, ContainerShell, Engine
 from agents.harness.errors import FailureKind, FatalError
-from agents.harness.ports import Sink
+from agents.harness.ports import Shell, Sink
 from agents.harness.redaction import Redactor
 from agents.harness.tools.registry import ToolContext
 from agents.hunks import describe
@@ -37,6 +39,20 @@ def places(hubs: Path, workspaces: Path, key: str) -> Places:
     return Places(hubs / f"{key}.git", workspaces / key / "clone.git", workspaces / key)
 
 
+def engine_of(container: tuple[str, str]) -> Engine | None:
+    """Return the engine for a project's choice, tried just now; None for the worker's own sandbox. Blocking.
+
+    Raises FatalError if it does not work: nothing takes its place.
+    """
+    name, image = container
+    if not name:
+        return None
+    try:
+        return find_engine(name, image)
+    except ContainerError as error:
+        raise FatalError(str(error), kind=FailureKind.INFRASTRUCTURE) from error
+
+
 class Desk:
     """Everything of a run that is on this machine. Blocking git work runs in threads."""
 
@@ -48,14 +64,17 @@ class Desk:
         hidden: list[Path],
         redactor: Redactor | None = None,
         hosts: Sequence[str] = (),
+        engine: Engine | None = None,
     ) -> None:
         self.worktree = worktree
         self.redactor = redactor or Redactor()
         self.where = where
         self._hidden = hidden
         self._listed = hosts
+        self._engine = engine
         # Only there has a command a network of its own, in which the proxy is the one way out.
-        self.hosts = frozenset(hosts) if probe().name == BUBBLEWRAP else frozenset()
+        has_own = probe().name == BUBBLEWRAP if engine is None else engine.has_python
+        self.hosts = frozenset(hosts) if has_own else frozenset()
         self._proxy = worktree.private / "proxy.sock" if self.hosts else None
         self._in_hub = ""  # the commit that was taken over last
         self.left_out: tuple[str, ...] = ()  # files that the last save could not take, with why
@@ -71,13 +90,16 @@ class Desk:
             redact=self.redactor.text,
         )
 
-    def _sandbox(self, *, network: bool) -> Sandbox:
+    def _sandbox(self, *, network: bool) -> Shell:
         git = private_git(self.worktree)
+        mounts = SandboxGit(git.common, git.entry, git.refs, git.logs, git.objects, git.entry_copy)
+        if self._engine is not None:
+            return self._container(self._engine, mounts, network=network)
         return Sandbox(
             self.worktree.path,
             scratch=self.scratch,
             outputs=self.outputs,
-            git=SandboxGit(git.common, git.entry, git.refs, git.logs, git.objects, git.entry_copy),
+            git=mounts,
             level=probe(),
             network=network,
             proxy=self._proxy,
@@ -86,7 +108,22 @@ class Desk:
             shared=self.where.root.parent,
         )
 
-    def shell_for_setup(self) -> Sandbox:
+    def _container(self, engine: Engine, git: SandboxGit, *, network: bool) -> Shell:
+        try:
+            return ContainerShell(
+                self.worktree.path,
+                scratch=self.scratch,
+                outputs=self.outputs,
+                engine=engine,
+                git=git,
+                network=network,
+                proxy=self._proxy,
+                redactor=self.redactor,
+            )
+        except ContainerError as error:
+            raise FatalError(str(error), kind=FailureKind.INFRASTRUCTURE) from error
+
+    def shell_for_setup(self) -> Shell:
         """Return the shell for the set-up command, which may use the network: a person wrote it."""
         return self._sandbox(network=True)
 
@@ -97,9 +134,12 @@ class Desk:
         Raises FatalError if the proxy cannot be started.
         """
         if self._listed and self._proxy is None:
-            text = (
-                f"The allow-list of hosts is off: it needs bubblewrap, and here is {probe().name}"
+            need = (
+                "python3 in the image"
+                if self._engine
+                else f"bubblewrap, and here is {probe().name}"
             )
+            text = f"The allow-list of hosts is off: it needs {need}"
             sink.emit("note", text=text, level="warning")
         if self._proxy is None:
             yield

@@ -1,13 +1,16 @@
-"""Errands of the board: fetch a project's hub, merge a card's work. Git work runs in threads."""
+"""Errands of the board: fetch a project's hub, merge a card's work, try a container. Work runs in threads."""
 
 import asyncio
 import logging
+import socket
 import threading
 from typing import Any
 
 from django.conf import settings
 
 from agents import merging
+from agents.container_probe import find_engine
+from agents.containers import ContainerError
 from agents.database import DATABASE_IS_AWAY, Database, RedactedDatabase
 from agents.desk import places
 from agents.instructions import find_instructions
@@ -18,6 +21,7 @@ from agents.workspaces.errors import WorkspaceError
 from agents.workspaces.hub import fetch_hub
 from agents.workspaces.repositories import check_repository, create_first_commit
 from board.actions import merges, projects
+from board.actions.containers import finish_try
 from board.actions.errands import give_back_errand
 from board.actions.instructions import note_instructions
 from board.errors import BoardError
@@ -49,6 +53,8 @@ class ErrandWork:
                     await self._fetch()
                 case ErrandKind.MERGE:
                     await self._merge()
+                case ErrandKind.TRY:
+                    await self._try()
         except BoardError as error:  # another worker has it now, or a person was quicker
             log.info("Errand %s: %s", self.errand.pk, error)
         except asyncio.CancelledError:
@@ -132,6 +138,31 @@ class ErrandWork:
         await asyncio.to_thread(merging.clean_up, card)
         self._spares.want(card.project_key, card.target_branch)
 
+    async def _try(self) -> None:
+        name, image = self.errand.options["engine"], self.errand.options["image"]
+        try:
+            engine = await asyncio.to_thread(find_engine, name, image)
+        except ContainerError as error:
+            await self._end_try(str(error), works=False)
+            return
+        hosts = (
+            "" if engine.has_python else " It has no python3, so listed hosts cannot be reached."
+        )
+        await self._end_try(
+            f"Commands run in {image}, without network or rights, inside its limits.{hosts}",
+            works=True,
+        )
+
+    async def _end_try(self, message: str, *, works: bool) -> None:
+        await self._db(
+            finish_try,
+            self.errand,
+            fence=self.errand.fence,
+            works=works,
+            message=message,
+            host=socket.gethostname(),
+        )
+
     async def _refuse(self, reason: str, **details: Any) -> None:
         await self._db(
             merges.refuse_merge,
@@ -148,6 +179,8 @@ class ErrandWork:
                 await self._db(
                     projects.fail_fetch, self.errand, fence=self.errand.fence, message=message
                 )
+            elif self.errand.kind == ErrandKind.TRY:
+                await self._end_try(message, works=False)
             else:
                 await self._refuse(message)
         except BoardError as error:

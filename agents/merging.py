@@ -9,7 +9,8 @@ from django.conf import settings
 
 from agents import verification
 from agents.database import Database
-from agents.desk import Desk, Places, places
+from agents.desk import Desk, Places, engine_of, places
+from agents.harness.errors import FatalError
 from agents.known_secrets import redactor_of_run
 from agents.local_files import bring_local_files
 from agents.log_sink import LogSink
@@ -41,6 +42,7 @@ class Merging:
     setup_command: str
     secret_files: tuple[str, ...]
     network_hosts: tuple[str, ...]
+    container: tuple[str, str]  # engine and image, or two times ""
     checks: tuple[str, ...]
     run_id: int
     fence: int
@@ -92,6 +94,7 @@ def load_card(errand: Errand) -> Merging:
         setup_command=project.setup_command,
         secret_files=tuple(project.secret_files),
         network_hosts=tuple(project.network_hosts),
+        container=(project.container_engine, project.container_image),
         checks=tuple(card.checks),
         run_id=run.pk,
         fence=run.fence,
@@ -111,7 +114,7 @@ async def merge(card: Merging, *, db: Database, cancel: threading.Event) -> Merg
         candidate = await asyncio.to_thread(_prepare, card, where)
         if isinstance(candidate, Conflict):
             return _conflict(card, candidate)
-        is_unboxed = not card.is_asked_for and bool(card.checks) and probe().name == "none"
+        is_unboxed = not card.is_asked_for and bool(card.checks) and _level(card) == "none"
         if candidate.target_sha != card.base_sha or not card.has_passed:
             if is_unboxed:
                 return UNBOXED
@@ -146,6 +149,12 @@ def _prepare(card: Merging, where: Places) -> Candidate | Conflict:
     return prepare_merge(
         where.hub, card.target_branch, card.head_sha, message=message, author=card.author
     )
+
+
+def _level(card: Merging) -> str:
+    """The level of the sandbox in which the checks would run."""
+    engine, _image = card.container
+    return engine or probe().name
 
 
 def _is_what_was_tested(card: Merging, where: Places) -> bool:
@@ -188,6 +197,10 @@ async def _test(
     card: Merging, where: Places, candidate: Candidate, *, db: Database, cancel: threading.Event
 ) -> Refused | None:
     """Run the checks on the merged tree in a worktree of its own, or say why it may not land."""
+    try:
+        engine = await asyncio.to_thread(engine_of, card.container)
+    except FatalError as error:
+        return Refused(f"The checks cannot run on the merged tree. {error}")
     path = where.root / f"merge-{card.card_key}"
     worktree = await asyncio.to_thread(check_out, where.clone, where.hub, path, candidate.sha)
     redactor = redactor_of_run()
@@ -203,7 +216,12 @@ async def _test(
             say=lambda text: sink.emit("note", text=text, level="warning"),
         )
         desk = Desk(
-            worktree, where, hidden=[settings.DATA], redactor=redactor, hosts=card.network_hosts
+            worktree,
+            where,
+            hidden=[settings.DATA],
+            redactor=redactor,
+            hosts=card.network_hosts,
+            engine=engine,
         )
         desk.context.cancel = cancel
         async with desk.network(sink):

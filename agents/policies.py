@@ -10,7 +10,7 @@ from django.conf import settings
 from agents.briefing import Brief
 from agents.desk import Desk
 from agents.harness.errors import FailureKind, FatalError
-from agents.harness.policy.context import Context, Grant, RealFiles
+from agents.harness.policy.context import Context, Grant, OwnFiles, RealFiles
 from agents.harness.policy.digest import canonical
 from agents.harness.policy.load import (
     DEFAULT_POLICY,
@@ -21,6 +21,7 @@ from agents.harness.policy.load import (
     read_file,
 )
 from agents.harness.policy.profiles import Profile
+from agents.sandbox_levels import CONTAINERS, ISOLATED
 from board.actions.policies import binding_of
 from board.gate import GrantedCall, ScopeText
 
@@ -32,7 +33,10 @@ def policy_context(brief: Brief, desk: Desk) -> Context:
     workspace, clone = desk.worktree.path.resolve(), desk.where.clone.resolve()
     sandbox = desk.shell.sandbox_level
     # In the sandbox the run's scratch folder is /tmp.
-    moved = {"/tmp": desk.scratch} if sandbox == "bubblewrap" else {}  # noqa: S108
+    is_isolated = sandbox in ISOLATED
+    moved = {"/tmp": desk.scratch} if is_isolated else {}  # noqa: S108
+    kept = (workspace, clone)
+    files = OwnFiles(moved, kept=kept) if sandbox in CONTAINERS else RealFiles(moved, kept=kept)
     return Context(
         workspace=workspace,
         repository=clone,
@@ -40,11 +44,11 @@ def policy_context(brief: Brief, desk: Desk) -> Context:
         product_urls=(settings.PUBLIC_URL,),
         sandbox=sandbox,
         hosts=desk.hosts,
-        scratch=Path("/tmp") if sandbox == "bubblewrap" else desk.scratch.resolve(),  # noqa: S108
+        scratch=Path("/tmp") if is_isolated else desk.scratch.resolve(),  # noqa: S108
         exact_commands=frozenset(commands),
         rules=policy.rules,
         policy_version=policy.version,
-        files=RealFiles(moved, kept=(workspace, clone)),
+        files=files,
     )
 
 

@@ -4,6 +4,10 @@ from dataclasses import dataclass
 
 BUBBLEWRAP, LANDLOCK, NONE = "bubblewrap", "landlock", "none"
 LEVELS = (BUBBLEWRAP, LANDLOCK, NONE)  # best first
+# Not of a worker but of a project that has chosen a container engine, see agents/containers.py.
+PODMAN, DOCKER = "podman", "docker"
+CONTAINERS = (PODMAN, DOCKER)
+ISOLATED = (BUBBLEWRAP, *CONTAINERS)  # with files and a network of their own
 BROKEN = "broken"  # what a worker says whose level does not work any more
 
 

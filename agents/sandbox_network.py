@@ -8,11 +8,20 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from agents.sandbox_mounts import Mount
+
 FORWARDER = Path(__file__).with_name("sandbox_forwarder.py")
 PORT = 61_080  # above the range from which programs are given ports
 _SOCKET = "/run/proxy.sock"
 _PROGRAM = "/run/forwarder.py"
 _LOCAL = "localhost,127.0.0.1,::1"
+
+
+def mount_list(socket: Path | None) -> list[Mount]:
+    """The same as `mounts`, for containers."""
+    if socket is None:
+        return []
+    return [Mount("ro", socket, Path(_SOCKET)), Mount("ro", FORWARDER, Path(_PROGRAM))]
 
 
 def mounts(socket: Path | None) -> list[str]:
@@ -22,10 +31,17 @@ def mounts(socket: Path | None) -> list[str]:
     return ["--ro-bind", str(socket), _SOCKET, "--ro-bind", str(FORWARDER), _PROGRAM]
 
 
-def command(argv: Sequence[str]) -> list[str]:
+def command(argv: Sequence[str], *, python: str = "") -> list[str]:
     """`argv` behind the forwarder. The interpreter is the real one: an environment's is not in there."""
-    python = str(Path(sys.executable).resolve())
-    return [python, "-I", "-S", _PROGRAM, _SOCKET, str(PORT), *argv]
+    return [
+        python or str(Path(sys.executable).resolve()),
+        "-I",
+        "-S",
+        _PROGRAM,
+        _SOCKET,
+        str(PORT),
+        *argv,
+    ]
 
 
 def environment() -> dict[str, str]:

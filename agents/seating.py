@@ -11,7 +11,7 @@ from agents import verification
 from agents.bridge import Lease
 from agents.briefing import Brief
 from agents.database import RedactedDatabase
-from agents.desk import Desk, Places, places
+from agents.desk import Desk, Places, engine_of, places
 from agents.harness.errors import FailureKind, FatalError
 from agents.harness.redaction import Redactor
 from agents.instructions import as_briefing, find_instructions
@@ -66,6 +66,7 @@ class Seating:
         return desk
 
     def _open_desk(self, brief: Brief, where: Places) -> Desk:
+        engine = engine_of(brief.container)  # first: without it nothing is to be made
         worktree = find_worktree(where.root, brief.branch) if brief.branch else None
         if worktree is None:
             self._refresh_hub(brief, where)
@@ -93,6 +94,7 @@ class Seating:
             hidden=[settings.DATA],
             redactor=self._redactor,
             hosts=brief.network_hosts,
+            engine=engine,
         )
 
     def _bring_local_files(self, brief: Brief, worktree: Worktree) -> None:

@@ -77,6 +77,29 @@ class ProjectSettingsForm(BoardForm):
         self.fields["model"].help_text = f"Empty: the installation's, {settings.DEFAULT_MODEL}."
 
 
+class ContainerForm(BoardForm):
+    """The sandbox of a project's agents."""
+
+    engine = forms.ChoiceField(
+        required=False,
+        label="Where commands run",
+        choices=[
+            ("", "The worker's own sandbox"),
+            ("podman", "A container of podman"),
+            ("docker", "A container of Docker"),
+        ],
+    )
+    image = forms.CharField(
+        required=False,
+        max_length=255,
+        label="Image",
+        widget=forms.TextInput(attrs={**MONO, "placeholder": "localhost/agents:3"}),
+        help_text=(
+            "It must be on each worker's machine already, with bash, git and your tools. It is never fetched from here."
+        ),
+    )
+
+
 class NetworkForm(BoardForm):
     """Hosts, one on each line."""
 

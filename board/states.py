@@ -130,10 +130,18 @@ class ProjectState(StrEnum):
 
 
 class ErrandKind(StrEnum):
-    """Short server-side git work that a worker does for the board."""
+    """Short work that a worker does for the board: git, and a try of the project's container."""
 
     FETCH = "fetch"
     MERGE = "merge"
+    TRY = "try"
+
+
+class ContainerEngine(StrEnum):
+    """What a project's agents may run in, in place of the worker's own sandbox."""
+
+    PODMAN = "podman"
+    DOCKER = "docker"
 
 
 class ErrandStatus(StrEnum):

@@ -263,7 +263,7 @@ class Shell(Protocol):
 
     @property
     def sandbox_level(self) -> str:
-        """`bubblewrap`, `landlock` or `none`."""
+        """`bubblewrap`, `landlock`, `podman`, `docker` or `none`."""
 
     def run(
         self,

@@ -4,6 +4,7 @@ from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
+from board.actions.containers import report_lost_try
 from board.actions.dependencies import lock_cards
 from board.actions.merges import return_to_review
 from board.actions.projects import report_fetch_failure
@@ -41,6 +42,8 @@ def _reap(errand: Errand) -> bool:
             )
             if not again and errand.kind == ErrandKind.FETCH:
                 report_fetch_failure(errand.project_id, LOST)
+            elif not again and errand.kind == ErrandKind.TRY:
+                report_lost_try(errand, LOST)
             elif not again:
                 return_to_review(errand, reason=LOST, by=Actor.PULLCORD)
     except LeaseLostError:

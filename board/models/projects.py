@@ -18,6 +18,11 @@ class Project(models.Model):
     secret_files = models.JSONField(default=list, blank=True)
     # Hosts that commands in the best sandbox may reach, each as `board.hosts.normal` writes it.
     network_hosts = models.JSONField(default=list, blank=True)
+    # Where agents' commands run; "" is the sandbox of the worker that has the card.
+    container_engine = models.CharField(max_length=6, blank=True, default="", db_default="")
+    container_image = models.CharField(max_length=255, blank=True, default="", db_default="")
+    # What the last try has found: {"works", "message", "host", "at"}; {} before it.
+    container_tried = models.JSONField(default=dict, blank=True)
     max_parallel = models.PositiveSmallIntegerField(default=3)  # runs that hold a slot at once
     auto_merge = models.BooleanField(default=False)
     # Two people for critical calls; and who wrote or queued a card may not approve its calls.

@@ -7,10 +7,18 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from board.access import get_project, get_role
 from board.actions import local_files, projects
+from board.actions.containers import set_container, try_container
 from board.actions.instructions import current_instruction
 from board.actions.network import set_network_hosts
 from board.errors import BoardError, NotAllowedError
-from board.forms import ColumnForm, FetchForm, NetworkForm, NewColumnForm, ProjectSettingsForm
+from board.forms import (
+    ColumnForm,
+    ContainerForm,
+    FetchForm,
+    NetworkForm,
+    NewColumnForm,
+    ProjectSettingsForm,
+)
 from board.models import Column, Project, User
 from board.states import ROLE_ORDER, ErrandKind, ErrandStatus, Lane, Role
 from board.templatetags.shell import address
@@ -121,6 +129,35 @@ def set_local_files(request: HttpRequest, key: str) -> HttpResponse:
 
 
 @require_POST
+def set_sandbox(request: HttpRequest, key: str) -> HttpResponse:
+    """Store where the commands of agents run, and have it tried."""
+    user = person(request)
+    project = get_project(user, key, role=Role.MAINTAINER)
+    form = ContainerForm(request.POST)
+    if form.is_valid():
+        try:
+            set_container(project, by=user, **form.cleaned_data)
+        except BoardError as error:
+            form.refuse(error)
+        else:
+            messages.success(
+                request, "The sandbox is saved. It counts when a run begins or goes on."
+            )
+            return redirect("project_settings", key=project.key)
+    return _page(request, project, user, container_form=form)
+
+
+@require_POST
+def try_sandbox(request: HttpRequest, key: str) -> HttpResponse:
+    """Have a worker run a command in the container."""
+    user = person(request)
+    project = get_project(user, key, role=Role.MAINTAINER)
+    try_container(project, by=user)
+    messages.success(request, "A worker tries it. What it finds stands below.")
+    return redirect("project_settings", key=project.key)
+
+
+@require_POST
 def archive(request: HttpRequest, key: str) -> HttpResponse:
     """Take the project out of everyone's list."""
     user = person(request)
@@ -140,6 +177,7 @@ def _page(
     new_column: NewColumnForm | None = None,
     network_form: NetworkForm | None = None,
     files_form: LocalFilesForm | None = None,
+    container_form: ContainerForm | None = None,
 ) -> HttpResponse:
     """Render the page with the one form that was refused, if any, and fresh ones for the rest."""
     role = get_role(user, project.pk)
@@ -155,7 +193,7 @@ def _page(
     ]
     errand = project.errands.filter(kind=ErrandKind.FETCH).order_by("-pk").first()
     failed = errand is not None and errand.status == ErrandStatus.FAILED
-    sent = (form, column_form, new_column, network_form, files_form)
+    sent = (form, column_form, new_column, network_form, files_form, container_form)
     refused = any(each is not None and each.is_bound for each in sent)
     may_change = ROLE_ORDER[role] >= ROLE_ORDER[Role.MAINTAINER]
     if not may_change:
@@ -176,6 +214,13 @@ def _page(
         "local_files": files_form or (local_files_form(project, user) if may_change else None),
         "network_form": network_form
         or NetworkForm(initial={"hosts": "\n".join(project.network_hosts)}),
+        "container_form": container_form
+        or ContainerForm(
+            initial={"engine": project.container_engine, "image": project.container_image}
+        ),
+        "is_trying": project.errands.filter(
+            kind=ErrandKind.TRY, status__in=[ErrandStatus.QUEUED, ErrandStatus.RUNNING]
+        ).exists(),
         "no_commits": failed and errand is not None and errand.options.get("code") == NO_COMMITS,
     }
     return render(request, "projects/settings.html", context, status=422 if refused else 200)

@@ -36,6 +36,8 @@ QUICK_REASONS = (
 )
 SANDBOXES = {
     "bubblewrap": "bubblewrap: no network, writes only inside the workspace",
+    "podman": "container (podman): no network, writes only inside the workspace",
+    "docker": "container (docker): no network, writes only inside the workspace",
     "landlock": "landlock: no network, writes only inside the workspace, sees the machine's processes",
     "none": "none: nothing but this question stands between the command and the machine",
     "broken": "broken: commands fail until the worker's machine is mended",

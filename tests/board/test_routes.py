@@ -78,6 +78,8 @@ ROUTES: dict[str, Row] = {
     "p/<str:key>/fetch/": Row(For.MEMBER, POST),
     "p/<str:key>/local-files/": Row(For.MEMBER, POST),
     "p/<str:key>/network/": Row(For.MEMBER, POST),
+    "p/<str:key>/container/": Row(For.MEMBER, POST),
+    "p/<str:key>/container/try/": Row(For.MEMBER, POST),
     "p/<str:key>/team/": Row(For.MEMBER, GET),
     "p/<str:key>/team/invite/": Row(For.MEMBER, POST),
     "p/<str:key>/team/<int:membership_id>/role/": Row(For.MEMBER, POST),

@@ -116,6 +116,36 @@ class RealFiles:
         return _exchanged(path, ((place, name) for name, place in self._moved.items()))
 
 
+class OwnFiles(RealFiles):
+    """Where the rest is another system's, of an image that we do not look into: only what is `moved` or `kept`.
+
+    A script elsewhere cannot be read, and so asks.
+    """
+
+    def real(self, path: str) -> str:
+        """See Files."""
+        return super().real(path) if self._is_own(path) else os.path.normpath(path)
+
+    def read(self, path: str) -> bytes | None:
+        """See Files."""
+        return super().read(path) if self._is_own(path) else None
+
+    def matches(self, pattern: str, *, folder: str, limit: int) -> list[str]:
+        """See Files."""
+        whole = pattern if pattern.startswith("/") else f"{folder}/{pattern}"
+        if not self._is_own(whole):
+            return []
+        return super().matches(pattern, folder=folder, limit=limit)
+
+    def is_folder(self, path: str) -> bool:
+        """See Files. What is not known is taken for one, as the stricter answer."""
+        return super().is_folder(path) if self._is_own(path) else True
+
+    def _is_own(self, path: str) -> bool:
+        written = os.path.normpath(path)
+        return any(_is_below(written, folder) for folder in (*self._moved, *self._kept))
+
+
 def _exchanged(path: str, places: Iterable[tuple[str, str]]) -> str:
     for old, new in places:
         if _is_below(path, old):
@@ -207,7 +237,7 @@ class Context:
     product_urls: tuple[str, ...] = ()
     home: Path = Path("/home/agent")
     scratch: Path = Path("/tmp")  # noqa: S108  the sandbox's own, see agents/sandbox.py
-    sandbox: str = "none"  # `bubblewrap`, `landlock` or `none`
+    sandbox: str = "none"  # `bubblewrap`, `landlock`, `podman`, `docker` or `none`
     hosts: frozenset[str] = frozenset()  # that may be read from: lower case, no dot at the end
     exact_commands: frozenset[str] = frozenset()
     grants: tuple[Grant, ...] = ()

@@ -158,6 +158,9 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return None
 
 
+_WITH_PROXY = ("bubblewrap", "podman", "docker")  # whose commands have a network of their own
+
+
 def is_product(context: Context, host: str, port: int | None) -> bool:
     """Whether an address is the product's own."""
     for text in context.product_urls:
@@ -171,7 +174,7 @@ def is_product(context: Context, host: str, port: int | None) -> bool:
 def is_listed(context: Context, url: str) -> bool:
     """Whether a plain address, with its scheme, is of a host from which reading is allowed."""
     match = _PLAIN_URL.fullmatch(url)
-    if match is None or context.sandbox != "bubblewrap":
+    if match is None or context.sandbox not in _WITH_PROXY:
         return False
     scheme, host, port = match.groups()
     is_usual = port is None or int(port) == _DEFAULT_PORTS[scheme.lower()]

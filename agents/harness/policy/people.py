@@ -112,7 +112,7 @@ def judge(seen: Seen, rules: Policy, profile: Profile = Profile.FULL) -> Ruling:
 def _of_the_sandbox(seen: Seen) -> list[Finding]:
     """Why what is harmless in full isolation asks on this machine."""
     match seen.sandbox:
-        case "bubblewrap":
+        case "bubblewrap" | "podman" | "docker":
             return []
         case "landlock":
             objection = None if seen.is_check else second_level.objection(seen.argv)
