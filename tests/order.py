@@ -9,6 +9,7 @@ import pytest
 HEAVY = {
     "tests/chaos/test_fleet.py": 300,
     "tests/e2e/test_live.py": 100,
+    "tests/test_benchmarks.py": 90,
     "tests/chaos/test_leases.py": 80,
     "tests/chaos/test_kills.py": 80,
     "tests/agents/test_changed_approvals.py": 75,
