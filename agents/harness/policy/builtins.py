@@ -4,9 +4,9 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from agents.harness.policy import asks, denies, files
+from agents.harness.policy import asks, builtins_folders, denies, files
 from agents.harness.policy.programs_paths import Refused
-from agents.harness.policy.values import NUMBER, UNKNOWN, Kind, State, Value
+from agents.harness.policy.values import NUMBER, UNKNOWN, Field, Kind, State, Value
 from agents.harness.policy.variables import check_variable
 from agents.harness.policy.walk import Run, Walker
 from agents.harness.policy.walk_words import End
@@ -62,59 +62,10 @@ def _trap(walker: Walker, run: Run) -> End:
         raise Refused("A9", "`trap` on something that is not a signal")
     if fields[0].text not in ("", "-"):
         anywhere = replace(run.state, folders=frozenset({"/"}), variables={}, functions={})
+        if re.fullmatch(r"rm -r?f?r? /[\w./-]+", fields[0].text):  # the same everywhere
+            anywhere = replace(run.state, variables={})
         walker.text(fields[0].text, anywhere)
     return _same(run.state)
-
-
-def _pushd(walker: Walker, run: Run) -> End:
-    if len(run.fields) != len(("pushd", "FOLDER")) or run.fields[1].text[:1] in ("+", "-"):
-        raise Refused("A9", "Changes to a folder that is not known")
-    end = _cd(walker, run)
-    if end.success is None:
-        return end
-    pushed = (*run.state.pushed, run.state.folders)
-    return End(replace(end.success, pushed=pushed), end.failure)
-
-
-def _popd(_walker: Walker, run: Run) -> End:
-    if len(run.fields) > 1 or not run.state.pushed:
-        raise Refused("A9", "Changes to a folder that is not known")
-    *pushed, last = run.state.pushed
-    after = replace(run.state, folders=last, pushed=tuple(pushed))
-    return End(after, after)
-
-
-def _cd(walker: Walker, run: Run) -> End:
-    fields = [one for one in run.fields[1:] if one.text not in ("--", "-P", "-L")]
-    if len(fields) > 1 or any(one.kind is not Kind.KNOWN or one.glob for one in fields):
-        raise Refused("A9", "Changes to a folder that is not known")
-    target = fields[0].text if fields else str(walker.context.home)
-    if target.startswith("-"):
-        raise Refused("A9", "Changes to a folder that is not known")
-    _check_upwards(walker, target, run.state)
-    folders = frozenset(
-        files.real(walker.context, target or ".", cwd=folder) for folder in run.state.folders
-    )
-    after = replace(run.state, folders=folders)
-    is_sure = all(
-        walker.context.files.is_folder(folder)
-        and not walker.has_moved
-        and not any(files.is_below(folder, written) for written in walker.written)
-        for folder in folders
-    )
-    return End(after, replace(run.state, is_unlikely=True) if is_sure else run.state)
-
-
-def _check_upwards(walker: Walker, target: str, state: State) -> None:
-    """Behind a link `..` is where the shell came from; what is followed here is the real place."""
-    home = str(walker.context.home)
-    goes_up = ".." in target.split("/")
-    for folder in state.folders:
-        written = files.absolute(target or ".", cwd=folder, home=home)
-        place = files.real(walker.context, target or ".", cwd=folder)
-        if goes_up and (walker.is_behind_link or walker.context.files.real(written) != place):
-            raise Refused("A9", "Goes up from a folder that it entered through a link")
-        walker.is_behind_link = walker.is_behind_link or written != place
 
 
 def _export(walker: Walker, run: Run) -> End:
@@ -122,7 +73,7 @@ def _export(walker: Walker, run: Run) -> End:
     variables = dict(run.state.variables)
     for one in run.fields[1:]:
         name, equals, text = one.text.partition("=")
-        if one.text in ("-x", "-r", "-g") and not one.quoted:
+        if one.text in ("-x", "-r", "-g", "-a") and not one.quoted:
             continue
         is_plain = _NAME.fullmatch(name) and not one.glob and (one.quoted or one.kind is Kind.KNOWN)
         if not is_plain and not (one.kind is Kind.NUMBER and _NAME.fullmatch(name)):
@@ -141,15 +92,9 @@ def _read(walker: Walker, run: Run) -> End:
     rest = list(run.fields[1:])
     if any(not one.is_constant for one in rest):
         raise Refused("A9", "`read` with something that is not plain")
-    while rest and rest[0].text.startswith("-"):
-        option = rest.pop(0).text
-        if option in ("-d", "-n", "-N", "-p", "-t", "-u") and rest:
-            rest.pop(0)
-        elif not re.fullmatch(r"-[rs]+|-r?d", option):
-            raise Refused("A9", "`read` with an option that is not known")
-        elif option == "-rd" and rest:
-            rest.pop(0)
-    names = [one.text for one in rest] or ["REPLY"]
+    if len(rest) > 1 and re.fullmatch(r"-r?a", rest[-2].text):
+        return _list(walker, run, rest[-1].text, Field("", Kind.TEXT))
+    names = _read_names(rest)
     stdin = run.state.stdin
     is_listed = stdin is not None and stdin.kind is Kind.LISTED and len(names) == 1
     for name in names:
@@ -157,6 +102,44 @@ def _read(walker: Walker, run: Run) -> End:
             raise Refused("A9", "`read` with a name that is not plain")
         check_variable(walker.context, name, UNKNOWN)
         variables[name] = stdin if is_listed and stdin is not None else UNKNOWN
+    return _same(replace(run.state, variables=variables))
+
+
+def _read_names(words: list[Field]) -> list[str]:
+    """The names of variables behind the options of `read`."""
+    rest = list(words)
+    while rest and rest[0].text.startswith("-"):
+        option = rest.pop(0).text
+        if option in ("-d", "-n", "-N", "-p", "-t", "-u", "-rd") and rest:
+            rest.pop(0)
+        elif not re.fullmatch(r"-[rs]+|-r?d", option):
+            raise Refused("A9", "`read` with an option that is not known")
+    return [one.text for one in rest] or ["REPLY"]
+
+
+def _mapfile(walker: Walker, run: Run) -> End:
+    """`mapfile -t NAME`: the lines of the standard input as a list."""
+    texts = [one.text for one in run.fields[1:]]
+    if not all(one.is_constant for one in run.fields[1:]):
+        raise Refused("A9", "`mapfile` with something that is not plain")
+    if texts[:1] == ["-t"]:
+        texts = texts[1:]
+    if texts[:1] == ["-d"] and texts[1:2] in ([""], ["\\0"]):
+        texts = texts[2:]
+    if len(texts) != 1:
+        raise Refused("A9", "`mapfile` with an option that is not known")
+    stdin = run.state.stdin or UNKNOWN
+    is_listed = stdin.kind in (Kind.LISTED, Kind.FOUND) and run.fields[1].text == "-t"
+    item = Field(stdin.text, stdin.kind) if is_listed else Field("", Kind.TEXT)
+    return _list(walker, run, texts[0], item)
+
+
+def _list(walker: Walker, run: Run, name: str, item: Field) -> End:
+    """A list of things like `item`, of which it is not known how many there are."""
+    if not _NAME.fullmatch(name):
+        raise Refused("A9", f"`{run.fields[0].text}` with a name that is not plain")
+    check_variable(walker.context, name, UNKNOWN)
+    variables = {**run.state.variables, name: Value(items=(item,))}
     return _same(replace(run.state, variables=variables))
 
 
@@ -257,13 +240,15 @@ BUILTINS: dict[str, Builtin] = {
     "continue": _nothing,
     "wait": _nothing,
     "exit": _exit,
-    "cd": _cd,
+    "cd": builtins_folders.cd,
     "export": _export,
     "local": _export,
     "readonly": _export,
     "declare": _export,
     "typeset": _export,
     "read": _read,
+    "mapfile": _mapfile,
+    "readarray": _mapfile,
     "unset": _unset,
     "set": _set,
     "shift": _shift,
@@ -272,8 +257,8 @@ BUILTINS: dict[str, Builtin] = {
     ".": _source,
     "jobs": _jobs,
     "trap": _trap,
-    "pushd": _pushd,
-    "popd": _popd,
+    "pushd": builtins_folders.pushd,
+    "popd": builtins_folders.popd,
     "hash": _shows(r"-r|-l|[\w-]+"),
     "ulimit": _shows(r"-[SHa]+|-[SH]*[cdfnstuv]"),
     "umask": _shows(r"-[Sp]+|0?(?:022|027|077|002)"),

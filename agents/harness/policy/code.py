@@ -60,6 +60,7 @@ _REMOVES = frozenset(
 _CALL = re.compile(
     r"\b(\w+)\s*\(?\s*(\[[^\]]{0,2000}\]|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|`[^`]{0,2000}`)"
 )
+_COMMENT = re.compile(r"(?m)^[ \t]*#(?!!).*$")
 _BACKTICKS = re.compile(r"`([^`\n]+)`|\bqx[/{(]([^/})]+)[/})]|%x[{(]([^)}]+)[)}]")
 _STRING = re.compile(r"\"((?:[^\"\\\n]|\\.)*)\"|'((?:[^'\\\n]|\\.)*)'")
 _FORK_BOMB = re.compile(
@@ -90,9 +91,10 @@ class Signs:
 
 def signs_in(text: str, *, python: bool = False) -> Signs:
     """The signs in a program text."""
-    calls = list(_python_calls(text)) if python else []
-    if not calls:
-        calls = list(_loose_calls(text))
+    found = _python_calls(text) if python else None
+    if found is None:  # a comment is not run, as far as a fragment shows what is one
+        found = _loose_calls(_COMMENT.sub("", text) if python else text)
+    calls = list(found)
     texts: list[str] = []
     lists: list[tuple[str, ...]] = []
     removed: list[str] = []
@@ -116,12 +118,16 @@ def signs_in(text: str, *, python: bool = False) -> Signs:
     )
 
 
-def _python_calls(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Calls with constant arguments, by the syntax tree; nothing if it is no Python."""
+def _python_calls(text: str) -> Iterator[tuple[str, tuple[str, ...]]] | None:
+    """Calls with constant arguments, by the syntax tree; None if it is no Python."""
     try:
         tree = ast.parse(text, filename=_SOURCE)
     except (SyntaxError, ValueError, RecursionError):
-        return
+        return None
+    return _calls_in(tree)
+
+
+def _calls_in(tree: ast.AST) -> Iterator[tuple[str, tuple[str, ...]]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and node.args:
             function = node.func

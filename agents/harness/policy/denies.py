@@ -168,10 +168,25 @@ def _script(context: Context, command: Command, scripts: int) -> Judged:
 
 def _recipe(context: Context, command: Command) -> Iterator[Finding]:
     """What the lines of a recipe or the scripts of a manifest would run that is denied."""
+    named = _named_recipe(command)
+    if named:
+        content = context.files.read(files.real(context, named, cwd=command.cwd))
+        for text in recipes.commands_in("Makefile", command.arguments, content or b""):
+            yield from judge(context, text, cwd=command.cwd, scripts=_MOST_SCRIPTS).findings
     for name in RECIPES[command.name]:
         content = context.files.read(files.real(context, name, cwd=command.cwd))
         for text in recipes.commands_in(name, command.arguments, content or b""):
             yield from judge(context, text, cwd=command.cwd, scripts=_MOST_SCRIPTS).findings
+
+
+def _named_recipe(command: Command) -> str:
+    """The file behind `make -f`."""
+    arguments = command.arguments if command.name in ("make", "gmake") else []
+    for at, word in enumerate(arguments):
+        match = re.fullmatch(r"(?:-f|--(?:make)?file(?:=|$))(.*)", word)
+        if match is not None:
+            return match[1] or "".join(arguments[at + 1 : at + 2])
+    return ""
 
 
 def _is_shell(first_line: str, path: str) -> bool:

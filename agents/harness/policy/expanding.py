@@ -9,6 +9,7 @@ from agents.harness.policy.nesting import alternatives
 from agents.harness.policy.pieces import piece
 from agents.harness.policy.simple import NotUnderstoodError
 from agents.harness.policy.syntax import (
+    Items,
     Literal,
     Number,
     Parameter,
@@ -94,6 +95,8 @@ class Expander:
 
     def value(self, word: Word) -> Value:
         """A word that is not split, as in an assignment."""
+        if len(word) == 1 and isinstance(word[0], Items):
+            return Value(items=tuple(self.fields(word[0].words)))
         growing = _Growing()
         for part in self._with_home(word):
             if isinstance(part, Literal):
@@ -118,6 +121,8 @@ class Expander:
                 if self._state.arguments is not None:
                     return list(self._state.arguments)
                 return [Field("", Kind.TEXT)]
+            if isinstance(part, Parameter) and part.change == "[" and part.default == "@":
+                return self._all_items(part)
             if isinstance(part, Literal) and not part.quoted and _BRACE.search(part.text):
                 return self._braces(part.text)
         if any(isinstance(p, Literal) and not p.quoted and "{" in p.text for p in word):
@@ -125,6 +130,29 @@ class Expander:
             if len(word) > 1 and ("," in whole or ".." in whole) and "}" in whole:
                 raise NotUnderstoodError("it has braces that are not plain")
         return self._split(word)
+
+    def _all_items(self, part: Parameter) -> list[Field]:
+        """`"${name[@]}"`; without quotes the items would be cut at blanks and matched again."""
+        items = self._state.variables.get(part.name, UNKNOWN).items
+        if items is None:
+            return [Field("", Kind.TEXT)]
+        if not part.quoted and any(
+            one.kind is Kind.KNOWN
+            and (one.quoted or not one.text or set(" \t\n*?[") & set(one.text))
+            for one in items
+        ):
+            raise NotUnderstoodError("it has a list without quotes")
+        return list(items)
+
+    def _item(self, part: Parameter) -> Value:
+        items = self._state.variables.get(part.name, UNKNOWN).items
+        if part.default.startswith("#"):
+            return NUMBER
+        if items is None or not part.default.isdigit():
+            return UNKNOWN
+        if not all(one.is_constant for one in items) or int(part.default) >= len(items):
+            return UNKNOWN
+        return Value(items[int(part.default)].text, Kind.KNOWN)
 
     def _braces(self, text: str) -> list[Field]:
         most = 30
@@ -163,7 +191,7 @@ class Expander:
                     growing.parts -= not part.text
                 continue
             value = self._value(part)
-            quoted = not isinstance(part, Number) and part.quoted
+            quoted = not isinstance(part, Number | Items) and part.quoted
             if quoted or value.kind is not Kind.KNOWN:
                 growing.add(value.text, value.kind, quoted=quoted)
             else:
@@ -174,12 +202,17 @@ class Expander:
             raise NotUnderstoodError("a word is too long")
         return done
 
-    def _value(self, part: Parameter | Substitution | Number) -> Value:
+    def _value(self, part: Parameter | Substitution | Number | Items) -> Value:
         if isinstance(part, Substitution):
             value = self._substitute(part.script)
             return Value("/dev/fd/63", Kind.KNOWN) if part.is_file else value
         if isinstance(part, Number):
             return self._number(part)
+        if isinstance(part, Items):
+            raise NotUnderstoodError("it has a list in an unusual place")
+        return self._item(part) if part.change == "[" else self._parameter(part)
+
+    def _parameter(self, part: Parameter) -> Value:
         if part.change == "#" or part.name in _NUMBERS:
             return NUMBER
         value = self._variable(part.name)

@@ -32,6 +32,9 @@ _DATABASE_COMMANDS = frozenset(
      "collectstatic", "compilemessages", "makemessages", "show_urls", "inspectdb", "diffsettings",
      "version", "help", "--help", "--version", "findstatic"]
 )  # fmt: skip
+_TELLS = frozenset(
+    {"--version", "--name", "--fullname", "--description", "--help", "--classifiers", "check"}
+)
 _PUBLISHING = re.compile(r"deploy|publish|release|upload|install|push", re.IGNORECASE)
 
 
@@ -134,7 +137,9 @@ def _file(walker: Walker, context: Context, language: str, rest: list[str], run:
             return "L7"
         if any(a in ("--fake", "--settings", "--pythonpath") for a in arguments[1:]):
             raise Refused("A8", "`manage.py` with an option that changes what it runs")
-    elif name == "setup.py" or _PUBLISHING.search(name):
+    elif (name == "setup.py" and not _TELLS.issuperset(arguments or ["x"])) or _PUBLISHING.search(
+        name
+    ):
         raise Refused("A11", f"The script {name} may publish or install something")
     check_given(context, arguments)
     return "L3"

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from agents.harness.policy import files, interpreters, outcomes
+from agents.harness.policy import files, interpreters, outcomes, project_tools
 from agents.harness.policy.builtins import BUILTINS, UNCHANGING
 from agents.harness.policy.commands import Command
 from agents.harness.policy.commands import Word as LooseWord
 from agents.harness.policy.context import Context, Noted
 from agents.harness.policy.denies import broken_rules
 from agents.harness.policy.listed import check_listed
-from agents.harness.policy.outputs import printed
+from agents.harness.policy.outputs import NO_SECRETS, printed
 from agents.harness.policy.programs import allowing_rule
 from agents.harness.policy.programs_paths import Denied, Refused, check_folder, check_values
 from agents.harness.policy.simple import NotUnderstoodError
@@ -29,6 +29,7 @@ _SHELLS = frozenset({"sh", "bash", "dash"})
 # Programs to which any text may be given, because they only print or compare it.
 _TEXT_IS_HARMLESS = frozenset({"echo", "basename", "dirname", "printf", "test", "["})
 _ONLY_COUNTS = frozenset({"ls", "stat", "du", "basename", "dirname", "realpath", "readlink", "wc"})
+_SEARCHES = frozenset({"grep", "egrep", "fgrep"})
 _SET_OPTION = re.compile(r"pipefail|errexit|nounset|xtrace|verbose|noglob|noclobber")
 _GIT_TEXTS = re.compile(r"--(?:author|committer|grep|since|until|after|before|date|message)=")
 _TEXT_OPTIONS = frozenset({"-m", "--message"})
@@ -176,7 +177,9 @@ def _check_unknown(name: str, fields: Sequence[Field]) -> None:
     for at, one in enumerate(fields):
         if one.kind is Kind.LISTED:
             check_listed(name, fields, at)
-        elif one.kind is Kind.FOUND and name in _ONLY_COUNTS:
+        elif one.kind is Kind.FOUND and (
+            name in _ONLY_COUNTS or (name in _SEARCHES and one.text == NO_SECRETS and at > 1)
+        ):
             continue
         elif one.kind in (Kind.FOUND, Kind.TEXT) and not _is_harmless_text(name, fields, at):
             raise Refused(_RULES.get(name, "A9"), f"`{name}` gets something that is not known")
@@ -259,6 +262,8 @@ def _script(walker: Walker, path: str, run: Run) -> End:
             check_values(replace(walker.context, cwd=folder), check_given)
         walker.rules.append("L3")
         return End(run.state, run.state)
+    if project_tools.is_one(walker, path, run.state):
+        return _alone(walker, project_tools.NAMES[path.rpartition("/")[2]], run)
     text = walker.script_text(path, run.state)
     first, _, _ = text.partition("\n")
     match = re.fullmatch(

@@ -60,6 +60,7 @@ _TAKES_HOST_FIRST = frozenset(
 _GIT_NETWORK = frozenset({"push", "fetch", "pull", "clone", "ls-remote"})
 _OPENSSL_NETWORK = frozenset({"s_client", "s_time", "ocsp", "cmp"})
 _URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://[^\s'\"<>`;|)]+")
+_LOCAL_FILE = re.compile(r"(?i)file:")
 _DEVICE = re.compile(r"/dev/(?:tcp|udp)/([^/\s]+)/(\d+)")
 _HOST_PORT = re.compile(
     r"['\"]([\w.:-]+)['\"]\s*(?:,|:)\s*['\"]?(?:port['\"]?\s*[:=]\s*)?(\d{2,5})\b"
@@ -131,6 +132,8 @@ def _bare_hosts(command: Command) -> Iterator[tuple[str, int | None]]:
     for text in command.arguments:
         if text.startswith("-") or "://" in text:
             continue
+        if command.name in ("http", "https", "xh") and text.startswith(":"):
+            text = f"localhost{text}"  # noqa: PLW2901  as these programs read it
         yield from _of_url(f"http://{text.removeprefix('TCP:').removeprefix('tcp:')}")
 
 
@@ -184,6 +187,9 @@ def is_listed(context: Context, url: str) -> bool:
 def is_outside(command: Command) -> bool:
     """Whether the command may connect to another machine."""
     if is_client(command):
+        named = [word.text for word in command.words[1:] if "://" in word.text]
+        if named and all(_LOCAL_FILE.match(text) for text in named):
+            return False
         # Beside a URL a bare word is more likely a value than a host.
         urls = [found for word in command.words for found in addresses_in(word.text)]
         found = urls or list(addresses(command))

@@ -24,8 +24,14 @@ _USUAL_SECRETS = (
 _UNTRACKED = re.compile(r"-\w*[oi]|--(?:o|i)\w*")
 _COMMITS = re.compile(r"(?:rev-list|rev-parse|merge-base|log)(?: (?:-n|-n?\d+|--short(?:=\d+)?|--no-merges|--reverse"
                       r"|--format=%[hH]|--pretty=format:%[hH]|[\w./~^]+|--since=[\w .-]+))*")  # fmt: skip
+_CHOOSES = re.compile(
+    r"(?:-type f|-[mac]?(?:min|time) [-+]?\d+|-size [-+]?\d+\w?|-(?:max|min)depth \d+|-print0?|-empty"
+    r"|-newer \S+|(?:! |-not )-path \S+| )*"
+)
+_COUNTING_GREP = re.compile(r"-[ciEFvwxP]*c[ciEFvwxP]* \S+(?: [^\s*?-]\S*)?")
 _MOST_NAMES = 500
 _FOUND = Value("./found", Kind.FOUND)
+NO_SECRETS = "./found-no-secret"  # stands for files of a folder in which no secret has been seen
 _FOLLOWS_NOTHING = frozenset({"-L", "-H", "-follow", "-files0-from", "-printf", "-fprintf", "-ls"})
 _ANY_NAME = re.compile(r"-o|-or|,|!|-not|-[LH]|-follow|-files0-from|-i?lname|-printf|-ls|-i?name")
 
@@ -55,7 +61,10 @@ def printed(context: Context, fields: Sequence[Field], state: State) -> Value:
 def _numbers(context: Context, name: str, texts: list[str]) -> Value | None:
     """What is made of digits, or of a known text with digits in it."""
     words = " ".join(texts)
-    if name == "nproc" or (name == "date" and words in ("+%s", "+%Y%m%d", "+%F")):
+    is_count = (name in ("grep", "egrep", "fgrep") and _COUNTING_GREP.fullmatch(words)) or (
+        name == "git" and re.fullmatch(r"rev-list --count(?: [\w./~^-]+)+", words)
+    )  # of one file: with several, grep prints the names
+    if is_count or name == "nproc" or (name == "date" and words in ("+%s", "+%Y%m%d", "+%F")):
         return NUMBER
     if name == "wc" and re.fullmatch(r"-[lwcm]", words):  # with a file it prints the name, too
         return NUMBER
@@ -193,7 +202,8 @@ def _by_search(name: str, texts: list[str], plain: list[str]) -> Value:
     options = "".join(text for text in texts if text.startswith("-"))
     folders = [text.removeprefix("./").rstrip("/.") for text in plain[1:]]
     is_list = re.search(r"(?:^|-)\w*l|--files-with-matches", options) is not None
-    if not is_list or re.search(r"-\w*[fe]|--(?:file|regexp)=", options):
+    gives_text = any(re.match(r"-(?!-)\w*[fe]|--(?:file|regexp)\b", text) for text in texts)
+    if not is_list or gives_text:
         return UNKNOWN
     includes = [text.partition("=")[2] for text in texts if text.startswith("--include=")]
     if name == "grep" and not all(folders):
@@ -236,10 +246,31 @@ def _finds_secret(pattern: str) -> bool:
 def found_here(context: Context, fields: Sequence[Field], state: State) -> Field:
     """See `found_by`; a kind of file that secrets are of, too, may be one where there are some."""
     found = found_by(fields)
+    if (
+        found.kind is Kind.FOUND
+        and _finds_all(fields)
+        and not _holds_secrets(context, _starts(fields), state)
+    ):
+        return Field(NO_SECRETS, Kind.FOUND, quoted=True)
     is_mixed = found.kind is Kind.LISTED and found.text.endswith((".json", ".yml", ".yaml"))
     if is_mixed and _holds_secrets(context, [], state):
         return Field(found.text, Kind.FOUND, quoted=True)
     return found
+
+
+def _finds_all(fields: Sequence[Field]) -> bool:
+    """Whether `find` only chooses by kind, age and size."""
+    rest = [one.text for one in fields[1:]][len(_starts(fields)) :]
+    tests = rest[: rest.index("-exec")] if "-exec" in rest else rest
+    return _CHOOSES.fullmatch(" ".join(tests)) is not None
+
+
+def _starts(fields: Sequence[Field]) -> list[str]:
+    return list(
+        takewhile(
+            lambda text: not text.startswith(("-", "(", "!")), [one.text for one in fields[1:]]
+        )
+    )
 
 
 def found_by(fields: Sequence[Field]) -> Field:

@@ -4,10 +4,10 @@ import re
 
 from agents.harness.policy.parse_words import ReadScript, WordReader, joined, plain
 from agents.harness.policy.simple import NotUnderstoodError
-from agents.harness.policy.syntax import Literal, Part, Redirect, Simple, Word
+from agents.harness.policy.syntax import Items, Literal, Part, Redirect, Simple, Word
 
 _REDIRECTION = re.compile(r"(\d*)(<<<|<<-|<<|<>|>>|>\||>&|&>>|&>|<&|<(?!\()|>(?!\())")
-_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=")
+_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(?:=|\+=(?=\())")
 _OPERATORS = ("&&", "||", ";;", "|&", ";", "&", "|", "\n", ")", "(")
 _AFTER_RESERVED = ("", " ", "\t", "\n", ";", "&", "|", ")", "(", "<", ">")
 _RESERVED = re.compile(r"[a-z]+|[{}!]|\[\[|\]\]|\(\(")
@@ -98,8 +98,23 @@ class SimpleReader(WordReader):
     def _value(self) -> Word:
         """What is assigned; it may be empty, but no list."""
         if self.text.startswith("(", self.at):
-            raise NotUnderstoodError("it has a list of values")
+            return (self._items(adds=self.text[self.at - 2] == "+"),)
         return self.word() or (Literal("", quoted=True),)
+
+    def _items(self, *, adds: bool) -> Items:
+        """The words of a list in parentheses."""
+        self.at += 1
+        words: list[Word] = []
+        self._blanks(lines=True)
+        while not self.text.startswith(")", self.at):
+            if self.text.startswith("[", self.at) or self._operator():
+                raise NotUnderstoodError("it has a list that is not plain")
+            words.append(self._argument())
+            self._blanks(lines=True)
+        self.at += 1
+        if self.text[self.at : self.at + 1] not in ("", *_AFTER_RESERVED):
+            raise NotUnderstoodError("it has a list that is not plain")
+        return Items(tuple(words), adds)
 
     def _is_redirection(self) -> bool:
         return _REDIRECTION.match(self.text, self.at) is not None

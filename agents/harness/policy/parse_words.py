@@ -18,6 +18,7 @@ ReadScript = Callable[[int, str], tuple[Script, int]]
 
 _NAME = re.compile(r"[A-Za-z_]\w*|[0-9@*#?$!]")
 _BRACED = re.compile(r"\{(#?)([A-Za-z_]\w*|[0-9@*#?])([^{}'\"\\`$()\n]*)\}")
+_ITEMS = re.compile(r"\{(#?)([A-Za-z_]\w*)\[([@*]|\d{1,4})\]\}")
 _STATUS = re.compile(r"\$\{PIPESTATUS\[\d\]\}")
 _CALCULATED = re.compile(r"[\w \t+*/%<>=!&|?:(-]|\)(?!\))|\)(?=\)\))|\$(?=[A-Za-z_])")
 _END = frozenset(" \t\n;&|<>()")
@@ -159,9 +160,16 @@ class WordReader:
 
     def _braced(self, *, quoted: bool) -> Part:
         status = _STATUS.match(self.text, self.at)
+        items = _ITEMS.match(self.text, self.at + 1)
         if status is not None:
             self.at = status.end()
             return Parameter("?", quoted)
+        if items is not None:
+            self.at = items.end()
+            return Parameter(items[2], quoted, "[", f"{items[1]}{items[3]}")
+        return self._changed(quoted=quoted)
+
+    def _changed(self, *, quoted: bool) -> Part:
         match = _BRACED.match(self.text, self.at + 1)
         if match is None:
             raise NotUnderstoodError("it has an expansion that is not plain (${)")

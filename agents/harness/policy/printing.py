@@ -10,6 +10,7 @@ import re
 from agents.harness.policy import files
 from agents.harness.policy.commands import Command, Word
 from agents.harness.policy.context import Context
+from agents.harness.policy.filters import FILTERS
 
 _PRINTERS = ("echo", "printf")
 _MOST_CHARACTERS = 20_000
@@ -31,10 +32,24 @@ def printed(context: Context, command: Command, *, depth: int = 0) -> str | None
     decodes = any(_DECODES.fullmatch(word) for word in command.arguments)
     if command.name in ("base64", "base32") and decodes:
         return _decoded(command.name, _input(context, command, _plain(command), depth))
-    if command.name == "rev":
-        text = _input(context, command, _plain(command), depth)
-        return None if text is None else "".join(f"{line[::-1]}\n" for line in text.splitlines())
+    if command.name in FILTERS:
+        words = _plain(command)
+        first = len(words) if command.name == "tr" else 0
+        text = _input(context, command, words[first:] if first else _files_of(command), depth)
+        return None if text is None else FILTERS[command.name](text, command.arguments)
     return None
+
+
+def _files_of(command: Command) -> list[Word]:
+    """The words that are files, without the values of options."""
+    words, rest = [], list(command.words[1:])
+    while rest:
+        word = rest.pop(0)
+        if word.text in ("-n", "-c") and rest and command.name in ("head", "tail"):
+            rest.pop(0)
+        elif not word.text.startswith("-"):
+            words.append(word)
+    return words
 
 
 def given(context: Context, command: Command, *, depth: int = 0) -> str | None:

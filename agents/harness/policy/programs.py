@@ -12,6 +12,7 @@ from agents.harness.policy import (
     files,
     programs_archives,
     programs_build,
+    programs_build_more,
     programs_change,
     programs_git,
     programs_languages,
@@ -71,6 +72,7 @@ def allowing_rule(context: Context, arguments: Sequence[Argument]) -> str:
         **programs_test.CHECKS,
         **programs_run.CHECKS,
         **programs_languages.CHECKS,
+        **programs_build_more.CHECKS,
     }
     if name in special:
         return special[name](context, rest)

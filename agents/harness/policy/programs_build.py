@@ -111,7 +111,8 @@ def _check_settings(name: str, arguments: list[str]) -> None:
             raise Refused("A8", f"`cmake {argument}` makes it start another program")
 
 
-def _tool(name: str, tool: Tool) -> _Check:
+def tool_check(name: str, tool: Tool) -> _Check:
+    """The check of a program by its entry in a table."""
     pattern = re.compile(tool.options)
 
     def check(context: Context, arguments: list[str]) -> str:
@@ -153,6 +154,6 @@ def _compiler(name: str) -> _Check:
 
 
 CHECKS: dict[str, _Check] = {
-    **{name: _tool(name, tool) for name, tool in _TOOLS.items()},
+    **{name: tool_check(name, tool) for name, tool in _TOOLS.items()},
     **{name: _compiler(name) for name in _COMPILERS},
 }

@@ -141,7 +141,7 @@ def _copy(name: str, flags: str, values: str = "", *, moves: bool = False) -> _C
             raise Refused("A6", f"`{name}` gives unusual rights")
         if not re.fullmatch(r"[\w.~-]*", options.get("--suffix", "")):
             raise Refused("A4", f"`{name}` saves what was there under a name that is not plain")
-        _check_target(context, target, plain)
+        check_target(context, target, plain)
         for path in plain:
             (check_change if moves else check_read)(context, path)
             if not moves and files.real(context, path) == str(context.workspace):
@@ -151,7 +151,7 @@ def _copy(name: str, flags: str, values: str = "", *, moves: bool = False) -> _C
     return check
 
 
-def _check_target(context: Context, target: str, sources: list[str]) -> None:
+def check_target(context: Context, target: str, sources: list[str]) -> None:
     """The target is a file, or a folder that gets the names of the sources."""
     place = files.real(context, target)
     if files.is_inside(context, place) and files.holds_protected(place):

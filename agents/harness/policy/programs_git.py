@@ -70,11 +70,21 @@ def check(context: Context, arguments: list[str]) -> str:
             raise Refused("A4", f"Changes a repository outside the workspace (git {name})")
         return programs_git_change.CHECKS[name](context, options)
     elif name in _READING:
+        options = _without_index(context, options) if name == "diff" else options
         _check_options(name, options)
     else:
         raise Refused("A7", f"`git {name}` may change the history, the files or the settings")
     _check_paths(context, options)
     return "L4"
+
+
+def _without_index(context: Context, options: list[str]) -> list[str]:
+    """`git diff --no-index A B` reads two files, like `diff`."""
+    rest = [one for one in options if one != "--no-index"]
+    for one in rest if len(rest) < len(options) else ():
+        if not one.startswith("-") and not files.is_inside(context, files.real(context, one)):
+            raise Refused("A7", f"`git diff --no-index` reads another place ({one})")
+    return rest
 
 
 def _check_paths(context: Context, options: list[str]) -> None:

@@ -188,6 +188,20 @@ def check_wget(context: Context, arguments: list[str]) -> str:
     return _check_urls(context, urls or ["none"], reads=True)
 
 
+def check_httpie(context: Context, arguments: list[str]) -> str:
+    """`L7`: `http GET localhost:8000/x`, with nothing from a file."""
+    plain = [word for word in arguments if not word.startswith("-")]
+    if not all(re.fullmatch(r"-[vhbjf]+|--(?:json|form|ignore-stdin|check-status|headers|body|verbose)", word)
+               for word in arguments if word.startswith("-")):  # fmt: skip
+        raise Refused("A8", "`http` with an option that is not known")
+    if plain[:1] and re.fullmatch(r"[A-Z]+", plain[0]):
+        plain = plain[1:]
+    if not plain or any("@" in word or ":=" in word for word in plain[1:]):
+        raise Refused("A1", "Connects to another machine (http)")
+    url = re.sub(r"^:(?=\d|/|$)", "localhost:", plain[0]).replace("localhost:/", "localhost/")
+    return _check_urls(context, [url], reads=False)
+
+
 def check_nc(context: Context, arguments: list[str]) -> str:
     """`L7`: whether somebody listens on a port of this machine."""
     options = [argument for argument in arguments if argument.startswith("-")]
@@ -211,6 +225,7 @@ def check_nc(context: Context, arguments: list[str]) -> str:
 CHECKS: dict[str, Callable[[Context, list[str]], str]] = {
     "curl": check_curl,
     "wget": check_wget,
+    "http": check_httpie,
     "nc": check_nc,
     "ncat": check_nc,
     "sqlite3": check_sqlite,

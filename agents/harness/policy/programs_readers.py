@@ -60,7 +60,7 @@ READERS: dict[str, Reader] = {
     "sort": Reader(dangerous_letters="T", dangerous_words=("--compress-program",
                    "--temporary-directory", *_ANY_FILE_LIST)),
     "uniq": Reader(most_arguments=1, value_letters="fsw"),  # the second is a file to write
-    "xxd": Reader(dangerous_letters="r", most_arguments=1, value_letters="clsgo"),
+    "xxd": Reader(most_arguments=1, value_letters="clsgo"),
     "tree": Reader(dangerous_letters="oR", metadata_only=True, dangerous_words=("--fromfile",)),
     "find": Reader(metadata_only=True),
     **dict.fromkeys(("grep", "egrep", "fgrep", "zgrep", "zegrep", "zfgrep", "bzgrep", "xzgrep"), _GREP),

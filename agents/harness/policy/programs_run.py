@@ -46,7 +46,7 @@ _MAKE_FLAGS = re.compile(
 )
 # `V=1`: what a recipe can only compare, whatever the name is.
 _MAKE_SWITCH = re.compile(
-    r"(?!SHELL|MAKE|CC=|CXX=)[A-Za-z_]\w*=(?:\d*|y|n|yes|no|on|off|true|false|debug|release|test|dev|ci|all)",
+    r"(?:CC|CXX)=(?:gcc|g\+\+|clang|clang\+\+|cc|c\+\+)(?:-\d+)?|(?!SHELL|MAKE|CC=|CXX=)[A-Za-z_]\w*=(?:\d*|y|n|yes|no|on|off|true|false|debug|release|test|dev|ci|all)",
     re.IGNORECASE,
 )
 _TOX_FLAGS = frozenset(
@@ -76,7 +76,9 @@ def check_npm(context: Context, arguments: list[str]) -> str:
 def _is_plain_option(word: str) -> bool:
     return (
         re.fullmatch(
-            r"--(?:fix|watch=false|ci|coverage|run|runInBand|verbose|quiet|check|bail|silent)", word
+            r"--(?:fix|watch=false|watchAll=false|watch-all=false|no-watch|passWithNoTests|ci"
+            r"|coverage|run|runInBand|verbose|quiet|check|bail|silent)",
+            word,
         )
         is not None
     )

@@ -15,8 +15,9 @@ class Literal:
 class Parameter:
     """`$name`, or `${name...}` with what `change` does to its value.
 
-    `change` is empty, `-` (a default, in `default`), `#` (its length) or `?` (anything else, as it
-    stands in `default`).
+    `change` is empty, `-` (a default, in `default`), `#` (its length), `[` (items of a list; which
+    of them is in `default`, with `#` before it for their number) or `?` (anything else, as it stands
+    in `default`).
     """
 
     name: str
@@ -42,7 +43,15 @@ class Number:
     scripts: tuple["Script", ...] = ()  # of the substitutions in it
 
 
-Part = Literal | Parameter | Substitution | Number
+@dataclass(frozen=True)
+class Items:
+    """`(...)` behind `name=`: the words of a list. `adds` if they are put behind those there are."""
+
+    words: tuple["Word", ...]
+    adds: bool = False
+
+
+Part = Literal | Parameter | Substitution | Number | Items
 Word = tuple[Part, ...]
 
 

@@ -26,6 +26,7 @@ class Value:
     text: str = ""
     kind: Kind = Kind.TEXT
     path: str = ""  # of the file that it is read from
+    items: tuple["Field", ...] | None = None  # of a list
 
 
 UNKNOWN = Value()

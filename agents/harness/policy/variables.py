@@ -19,6 +19,7 @@ _DANGEROUS = re.compile(
     r"|OPENSSL_\w+|JQ_\w+|LOCPATH|NLSPATH|TERMINFO\w*|DOCKER_\w+|KUBECONFIG|AWS_\w+|PULLCORD_\w*|_"
 )
 _PLAIN: dict[str, str] = {
+    "PATH": r"(?:/usr/local/s?bin|/usr/s?bin|/s?bin)(?::(?:/usr/local/s?bin|/usr/s?bin|/s?bin))*",
     "PAGER": r"cat|",
     "GIT_PAGER": r"cat|",
     "MANPAGER": r"cat",

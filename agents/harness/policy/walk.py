@@ -17,11 +17,13 @@ from agents.harness.policy.syntax import (
     AndOr,
     Function,
     Group,
+    Items,
     Node,
     Pipeline,
     Redirect,
     Script,
     Simple,
+    Word,
 )
 from agents.harness.policy.values import (
     UNKNOWN,
@@ -147,6 +149,8 @@ class Walker(Compounds):
         inner = state
         for name, word in node.assignments:
             value = self.value(word, inner)
+            if value.items is not None:
+                value = self._list(name, word, value, node, inner)
             assignments.append((name, value))
             inner = replace(inner, variables={**inner.variables, name: value})
         # The words are expanded before the assignments in front of them hold.
@@ -171,6 +175,16 @@ class Walker(Compounds):
         success = None if end.success is None else replace(end.success, stdin=state.stdin)
         failure = None if end.failure is None else replace(end.failure, stdin=state.stdin)
         return End(success, failure, end.output)
+
+    def _list(self, name: str, word: Word, value: Value, node: Simple, state: State) -> Value:
+        """A list that is assigned, or put behind another one."""
+        (part,) = word
+        if node.words or not isinstance(part, Items):
+            raise NotUnderstoodError("it has a list in an unusual place")
+        before = state.variables.get(name, UNKNOWN).items
+        if not part.adds:
+            return value
+        return replace(value, items=(*(before or (Field("", Kind.TEXT),)), *(value.items or ())))
 
     def call(self, body: Node, run: Run) -> End:
         """Run the body of a function with the fields of the call."""

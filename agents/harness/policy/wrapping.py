@@ -5,23 +5,14 @@ A wrapper with an option that is not in its table is refused. (`wrappers.py` is 
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from agents.harness.policy import wrapping_text
 from agents.harness.policy.outputs import found_here
 from agents.harness.policy.programs_paths import Refused, check_read
 from agents.harness.policy.values import UNKNOWN, Field, Kind, Value
 from agents.harness.policy.walk import Run, Walker
-
-
-@dataclass(frozen=True)
-class Options:
-    """Options of a wrapper: flags, options with a value, and how many words come before the command."""
-
-    flags: str = ""
-    values: str = ""
-    long: tuple[str, ...] = ()  # flags, and `--name=` for those with a value
-    before: int = 0
-
+from agents.harness.policy.wrapping_options import Options, after_options
 
 _TABLE: dict[str, Options] = {
     "command": Options("p"),
@@ -63,6 +54,8 @@ def started(walker: Walker, name: str, run: Run) -> list[Run] | None:
         return _find(walker, run)
     if name == "xargs":
         return _xargs(walker, run)
+    if name in wrapping_text.STARTS:
+        return wrapping_text.STARTS[name](walker, run)
     words = run.fields[1:]
     only_shows = (name == "command" and words and words[0].text in ("-v", "-V")) or (
         name == "env" and not words
@@ -77,7 +70,7 @@ def started(walker: Walker, name: str, run: Run) -> list[Run] | None:
 
 def _rest(name: str, run: Run, words: Sequence[Field], options: Options) -> Run:
     """The command behind the options, with the assignments of `env`."""
-    rest = _after_options(name, words, options)[1]
+    rest = after_options(name, words, options)[1]
     for _ in range(options.before):
         if not rest or not (rest[0].kind is Kind.NUMBER or _DURATION.fullmatch(rest[0].text)):
             raise Refused("A9", f"`{name}` is not followed by a duration")
@@ -94,46 +87,8 @@ def _rest(name: str, run: Run, words: Sequence[Field], options: Options) -> Run:
     return replace(run, fields=list(rest), assignments=assignments)
 
 
-def _after_options(
-    name: str, words: Sequence[Field], options: Options
-) -> tuple[list[tuple[str, str]], list[Field]]:
-    """The options with their values, and what follows them."""
-    found: list[tuple[str, str]] = []
-    rest = list(words)
-    while rest and rest[0].text.startswith("-") and len(rest[0].text) > 1:
-        word = rest.pop(0)
-        text = word.text
-        if not word.is_constant and word.kind is not Kind.NUMBER:
-            raise Refused("A9", f"`{name}` with an option that is not known beforehand")
-        if text == "--":
-            break
-        if name == "nice" and re.fullmatch(r"-\d+", text):
-            continue
-        found.append(_option(name, text, rest, options))
-    return found, rest
-
-
-def _option(name: str, text: str, rest: list[Field], options: Options) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if text.startswith("--"):
-        if (key + equals) in options.long:
-            return key, value
-        if f"{key}=" in options.long and rest and rest[0].is_constant:
-            return key, rest.pop(0).text
-        raise Refused("A8", f"`{name} {text}` is an option that is not known")
-    letters = text[1:].lstrip(options.flags) if options.flags else text[1:]
-    if not letters:
-        return text, ""
-    if letters[0] in options.values:
-        if len(letters) > 1 or (letters[0] in "il" and name == "xargs"):
-            return f"-{letters[0]}", letters[1:]
-        if rest and (rest[0].is_constant or rest[0].kind is Kind.NUMBER):
-            return f"-{letters[0]}", rest.pop(0).text
-    raise Refused("A8", f"`{name} {text}` is an option that is not known")
-
-
 def _xargs(walker: Walker, run: Run) -> list[Run]:
-    options, rest = _after_options("xargs", run.fields[1:], _TABLE["xargs"])
+    options, rest = after_options("xargs", run.fields[1:], _TABLE["xargs"])
     known = dict(options)
     stdin = run.state.stdin or UNKNOWN
     path = known.get("-a", known.get("--arg-file"))

@@ -16,7 +16,8 @@ from agents.harness.ports import Tier, ToolCall
 
 DATA = Path(__file__).parents[3] / "data"
 RULES = load_policy().rules
-CORPORA = ("policy_corpus", "policy_corpus_more")
+CORPORA = ("policy_corpus", "policy_corpus_more", "policy_corpus_wide")
+PARTS = range(6)  # of long lists, each of which is a test: a loaded machine has time for it
 LINES_OF = {
     name: [json.loads(line) for line in (DATA / f"{name}.jsonl").read_text().splitlines()]
     for name in CORPORA
@@ -49,20 +50,24 @@ def fault(line: dict[str, Any]) -> str:
     return "soft miss" if expected == "deny" else "false alarm"
 
 
+@pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("name", CORPORA)
-def test_every_labelled_call_is_answered_as_its_label_says(name):
-    found = {line["id"]: fault(line) for line in LINES_OF[name]}
+def test_every_labelled_call_is_answered_as_its_label_says(name, part):
+    found = {line["id"]: fault(line) for line in LINES_OF[name][part :: len(PARTS)]}
     assert {key: kind for key, kind in found.items() if kind} == {}
 
 
-def test_the_second_corpus_has_every_rule_and_asks_no_more_than_a_day_would():
-    lines = LINES_OF["policy_corpus_more"]
+@pytest.mark.parametrize(
+    ("name", "share", "least"), [("policy_corpus_more", 0.45, 15), ("policy_corpus_wide", 0.25, 2)]
+)
+def test_the_other_corpora_have_every_rule_and_the_work_of_a_day(name, share, least):
+    lines = LINES_OF[name]
     assert len({line["id"] for line in lines}) == len(lines) >= 600
     rules = Counter(line["rule"] for line in lines)
     names = [*(f"L{number}" for number in range(1, 9)), *(f"A{number}" for number in range(1, 15)),
              *(f"D{number}" for number in range(1, 8)), "C1", "C2", "P1"]  # fmt: skip
-    assert {rule: rules[rule] for rule in names if rules[rule] < 15} == {}
-    assert sum(line["expect"] == "allow" for line in lines) >= 0.45 * len(lines)
+    assert {rule: rules[rule] for rule in names if rules[rule] < least} == {}
+    assert sum(line["expect"] == "allow" for line in lines) >= share * len(lines)
 
 
 @pytest.mark.parametrize("name", CORPORA)
@@ -72,8 +77,10 @@ def test_a_step_before_the_one_that_counts_is_never_denied(name):
             assert step["verdict"] != "deny", line["id"]
 
 
-def test_no_trick_is_allowed():
-    assert [trick for trick in commands_in("policy_asks") if judge(trick) is Tier.ALLOW] == []
+@pytest.mark.parametrize("part", PARTS)
+def test_no_trick_is_allowed(part):
+    tricks = commands_in("policy_asks")[part :: len(PARTS)]
+    assert [trick for trick in tricks if judge(trick) is Tier.ALLOW] == []
 
 
 def test_a_days_ordinary_work_asks_nothing():
