@@ -10,10 +10,12 @@ from typing import Any
 from agents.container_probe import find_engine
 from agents.containers import ContainerError, ContainerShell, Engine
 from agents.harness.errors import FailureKind, FatalError
+from agents.harness.policy.context import Context
 from agents.harness.ports import Shell, Sink
 from agents.harness.redaction import Redactor
 from agents.harness.tools.registry import ToolContext
 from agents.hunks import describe
+from agents.looking_through import findings_in
 from agents.proxy import Proxy
 from agents.sandbox import Sandbox
 from agents.sandbox_levels import BUBBLEWRAP
@@ -178,7 +180,17 @@ class Desk:
             self._in_hub = saved.sha
         return saved.sha
 
-    async def changes(self, base: str, head: str) -> dict[str, Any]:
-        """Return what a reviewer sees: totals and the files with their hunks."""
-        found = await asyncio.to_thread(diff, self.where.clone, base, head)
-        return describe(found, redact=self.redactor.text)
+    async def changes(self, base: str, head: str, context: Context | None = None) -> dict[str, Any]:
+        """Return what a reviewer sees: totals and the files with their hunks.
+
+        With `context`, also what the policy objects to in them.
+        """
+        return await asyncio.to_thread(self._changes, base, head, context)
+
+    def _changes(self, base: str, head: str, context: Context | None) -> dict[str, Any]:
+        found = diff(self.where.clone, base, head)
+        changes = describe(found, redact=self.redactor.text)
+        if context is not None:
+            findings = findings_in(found, context, self.where.clone, base, head)
+            changes["findings"] = self.redactor.json(findings)
+        return changes

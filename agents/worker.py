@@ -206,7 +206,8 @@ class RunWork:
     async def _finish(
         self, brief: Brief, desk: Desk, head: str, summary: str, evidence: list[dict[str, Any]]
     ) -> None:
-        changes = await desk.changes(self._seating.base(brief), head)
+        context = policy_context(brief, desk)
+        changes = await desk.changes(self._seating.base(brief), head, context)
         await self._sink.flush()
         await self._db(
             runs.finish_run,

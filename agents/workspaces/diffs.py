@@ -11,6 +11,8 @@ MAX_FILES = 2_000  # more are counted, not listed
 MAX_FILE_BYTES = 200_000  # of one file's hunks; about 5,000 lines
 MAX_TOTAL_BYTES = 4_000_000  # of all hunks, in the order of the paths
 
+MAX_TEXT_BYTES = 1_000_000  # of one file that is read whole
+
 # Git treats larger files as binary: it neither reads them whole nor counts their lines.
 _BIG_FILE = "1m"
 _RENAME_LIMIT = "1000"
@@ -77,6 +79,16 @@ def diff(repository: Path, base: str, head: str) -> Diff:
         deletions=sum(file.deletions for file in files),
         omitted_files=len(files) - len(shown),
     )
+
+
+def text_at(repository: Path, sha: str, path: str) -> str:
+    """The text of a file at a commit, its beginning if it is long; "" if there is none."""
+    answer = git(
+        "cat-file", "blob", f"{sha}:{path}",
+        git_dir=repository, ok=(0, 128), enough_bytes=MAX_TEXT_BYTES,
+        timeout_seconds=DIFF_TIMEOUT_SECONDS,
+    )  # fmt: skip
+    return answer.stdout.decode("utf-8", "replace")
 
 
 def _read_list(answer: bytes) -> list[FileDiff]:

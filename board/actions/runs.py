@@ -149,8 +149,10 @@ def finish_run(
         )
         actor = Actor(run.agent)
         publish(card.project_id, events.CardReviewed(card_id=card.pk, run_id=run.pk), by=actor)
-        # What a person did not approve, a person looks at before it is merged.
-        if card.project.auto_merge and not refused_calls(run.pk).exists():
+        # What a person did not approve, a person looks at before it is merged. So it is with what the
+        # policy finds in the work: that a write was approved does not say what the file became later.
+        is_clear = not refused_calls(run.pk).exists() and not changes.get("findings")
+        if card.project.auto_merge and is_clear:
             begin_merge(card, by=Actor.PULLCORD, user=None)
     bus.ring(bus.run_group(run_id))
 

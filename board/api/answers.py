@@ -158,13 +158,17 @@ class LogAnswer(Schema):
 
 
 class DiffAnswer(Schema):
-    """What a run has changed: totals, each file, and all of it as one patch."""
+    """What a run has changed: totals, each file, all of it as one patch, and what the policy objects to.
+
+    A finding is {"path", "rule", "reason", "line"}; line 0 is the file as a whole.
+    """
 
     files: int
     additions: int
     deletions: int
     diff: list[Any]
     patch: str
+    findings: list[Any]
 
 
 class ApprovalAnswer(Schema):

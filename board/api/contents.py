@@ -206,6 +206,7 @@ def describe_diff(run: Run) -> DiffAnswer:
         deletions=changes.get("deletions") or 0,
         diff=files,
         patch="".join(patch_of(file) for file in files),
+        findings=changes.get("findings") or [],
     )
 
 

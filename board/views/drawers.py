@@ -124,9 +124,17 @@ def changes_tab(card: Card, attempt: int | None) -> dict[str, Any]:
         "changes": changes,
         "files": files,
         "evidence": run.evidence or [],
+        "findings": _findings(changes, files),
         "refused": [_refused(approval) for approval in refused_of(run)],
         "passed": sum(row.get("exit_code") == 0 for row in run.evidence or []),
     }
+
+
+def _findings(changes: dict[str, Any], files: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return what the policy objects to in the diff, each with the place of its file on the page."""
+    places = {file["path"]: file["id"] for file in files}
+    found = changes.get("findings") or []
+    return [{**each, "id": places.get(each["path"], "")} for each in found]
 
 
 def _file(file: dict[str, Any], place: int) -> dict[str, Any]:

@@ -272,3 +272,23 @@ def test_the_review_overlooks_nothing_that_a_diff_leaves_out(
     assert "line 4000<" in html
     assert "line 4001<" not in html
     assert html.count("Too long to be shown whole.") == 1
+
+
+def test_the_review_shows_first_what_the_policy_objects_to(signed_in: Client, running: Run) -> None:
+    file = {"path": "up.sh", "old_path": "up.sh", "status": "A", "additions": 1, "hunks": []}
+    findings = [
+        {"path": "up.sh", "rule": "C1", "reason": "Brings <code>", "line": 2},
+        {"path": "not/shown.yml", "rule": "A5", "reason": "Changes a protected file", "line": 0},
+    ]
+    address = f"/cards/{running.card.ref}/changes/"
+    Run.objects.filter(pk=running.pk).update(changes={"files": 1, "diff": [file]})
+    assert "Look here first" not in signed_in.get(address).content.decode()
+    Run.objects.filter(pk=running.pk).update(
+        changes={"files": 1, "diff": [file], "findings": findings}
+    )
+    html = signed_in.get(address).content.decode()
+    assert "Look here first" in html
+    assert "2 places" in html
+    assert '<a class="link" href="#file-0"><code>up.sh:2</code></a>' in html
+    assert "<code>not/shown.yml</code>" in html
+    assert "Brings &lt;code&gt; (C1)." in html

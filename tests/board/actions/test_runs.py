@@ -77,6 +77,15 @@ def test_a_project_may_merge_by_itself(running):
     assert (last_event(running).kind, last_event(running).actor) == ("MergeRequested", "Pullcord")
 
 
+def test_work_that_the_policy_objects_to_is_not_merged_by_itself(running):
+    Project.objects.update(auto_merge=True)
+    finding = {"path": "up.sh", "rule": "C1", "reason": "Brings code", "line": 2}
+    outcome = {**OUTCOME, "changes": {"files": 1, "findings": [finding]}}
+    runs.finish_run(running.pk, running.fence, active_seconds=3, **outcome)
+    assert Card.objects.get().status == CardStatus.REVIEW
+    assert not Errand.objects.filter(kind="merge").exists()
+
+
 def test_a_run_that_fails_fails_its_card_with_the_reason(running):
     runs.fail_run(
         running.pk, running.fence,
