@@ -78,7 +78,8 @@ def _is_empty(group: Path) -> bool:
 
 
 @atexit.register
-def _remove_idle() -> None:
+def remove_idle() -> None:
+    """Remove the groups that wait to be used again."""
     with _idle_lock:
         while _idle:
             _remove(_idle.pop())

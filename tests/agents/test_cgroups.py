@@ -30,6 +30,7 @@ def test_a_group_holds_what_its_prefix_starts():
 
 
 def test_a_group_is_used_again_when_it_is_empty_and_by_one_command_at_a_time():
+    cgroups.remove_idle()  # what other tests of this process have left
     with cgroups.process_limit(7) as first:
         with cgroups.process_limit(8) as second:
             assert group_of(first) != group_of(second)
