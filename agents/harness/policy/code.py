@@ -65,9 +65,13 @@ _BACKTICKS = re.compile(r"`([^`\n]+)`|\bqx[/{(]([^/})]+)[/})]|%x[{(]([^)}]+)[)}]
 _STRING = re.compile(r"\"((?:[^\"\\\n]|\\.)*)\"|'((?:[^'\\\n]|\\.)*)'")
 _FORK_BOMB = re.compile(
     r"fork\s*(?:\(\s*\))?\s*while|while\s*\(?\s*(?:1|true|True)\s*\)?\s*:?\s*\{?\s*[^;\n}]*\bfork\b"
-    r"|loop\s*\{\s*fork|fork\s*\{?\s*fork",
+    r"|loop\s*\{\s*fork|fork\s*\{?\s*fork"
+    r"|fork\(\)\s+for\s+\w+\s+in\s+(?:iter\(int|(?:itertools\.)?(?:count|cycle|repeat)\()",
 )
-_CONNECTS = re.compile(r"socket|Socket|fsockopen|net\.connect|createConnection")
+_CONNECTS = re.compile(
+    r"socket|Socket|fsockopen|net\.connect|createConnection"
+    r"|['\"](?:node:)?(?:net|tls)['\"]\)\.connect"
+)
 _GIVES_SHELL = re.compile(
     r"dup2|/bin/(?:ba)?sh|pty\.spawn|exec\b|spawn|subprocess|proc_open|\bsystem\b|popen"
 )

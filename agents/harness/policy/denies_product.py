@@ -12,6 +12,16 @@ from agents.harness.policy.findings import Finding
 SECRET_VARIABLES = re.compile(
     r"ANTHROPIC_(?:API_KEY|AUTH_TOKEN)|SECRET_KEY|DATABASE_URL|REDIS_URL|PULLCORD_\w*"
 )
+_LOOKED_FOR = re.compile(  # in a list of variables a part of a name in any case finds them
+    rf"{SECRET_VARIABLES.pattern}|anthropic(?!_?\w)|pullcord", re.IGNORECASE
+)
+_LONGEST_PIPE = 20
+_LISTS_VARIABLES = frozenset({"env", "printenv", "set", "declare", "typeset", "export"})
+_SIFTS = frozenset({"grep", "egrep", "fgrep", "rg", "ag", "awk", "gawk", "mawk", "sed"})
+_SHOWS = frozenset(
+    ["cat", "head", "tail", "tac", "nl", "grep", "egrep", "rg", "strings", "base64", "xxd", "od",
+     "hexdump", "cp", "tar", "zip", "sed", "awk", "tr", "less", "more"]
+)  # fmt: skip
 _RESERVED = "PULLCORD_"
 _OWN_PROCESSES = re.compile(r"pullcord|manage\.py[ .]+up|board\.asgi|celery.*-A[ .]*board")
 _READS_FOLDERS = frozenset({"grep", "rg", "ag", "tar", "zip", "cp", "rsync", "scp", "mv"})
@@ -137,15 +147,27 @@ def reads_product_secrets(context: Context, command: Command) -> Iterator[Findin
     if command.name not in ("echo", "printf", "ls", "stat", "test", "["):
         for text in _paths(command):
             path = files.real(context, text, cwd=command.cwd)
-            if files.is_environment(path) or _ENVIRONMENT_TEXT.match(text):
+            in_proc = path == "/proc" or path.startswith("/proc/")
+            found = in_proc and "environ" in command.arguments and _find_shows(command)
+            if files.is_environment(path) or _ENVIRONMENT_TEXT.match(text) or found:
                 yield Finding("D5", f"Reads the environment of a process ({text})")
             elif files.is_product_data(context, path) or _reads_all_of_it(context, command, path):
                 yield Finding("D5", f"Reads secrets or data of this product ({text})")
 
 
 def _reads_all_of_it(context: Context, command: Command, path: str) -> bool:
-    """`grep -r key FOLDER` of the product reads its secrets, too."""
+    """`grep -r key FOLDER` of the product reads its secrets, too; so does `find -exec cat`."""
+    if command.name == "find":
+        return _find_shows(command) and files.is_product(context, path)
     return command.name in _READS_FOLDERS and path in map(str, context.product_paths)
+
+
+def _find_shows(command: Command) -> bool:
+    """Whether `find` hands what it finds to a program that prints or copies it."""
+    return any(
+        before in ("-exec", "-execdir", "-ok", "-okdir") and word.rpartition("/")[2] in _SHOWS
+        for before, word in itertools.pairwise(command.arguments)
+    )
 
 
 def _named_variables(command: Command) -> Iterator[Finding]:
@@ -166,12 +188,31 @@ def _printed_variable(command: Command) -> str:
     part = SECRET_VARIABLES.search(" ".join(arguments))
     if name == "printenv" or (name in _DECLARING and "-p" in arguments):
         return whole[0] if whole else ""
-    upstream = command.upstream
-    lists = upstream is not None and upstream.name in ("env", "printenv", "set", *_DECLARING)
     reads = name in ("jq", "gojq") and _JQ_ENVIRONMENT.search(" ".join(arguments)) is not None
-    if part is not None and (reads or (lists and name in ("grep", "egrep", "rg", "awk", "sed"))):
-        return part[0]
-    return ""
+    if name in _SIFTS and _is_given_variables(command):
+        part, reads = _LOOKED_FOR.search(" ".join(arguments)), True
+    return part[0] if part is not None and reads else ""
+
+
+def _is_given_variables(command: Command) -> bool:
+    """Whether a list of all variables comes down the pipe, at whatever distance."""
+    upstream = command.upstream
+    for _ in range(_LONGEST_PIPE):
+        if upstream is None or _lists_variables(upstream):
+            break
+        upstream = upstream.upstream
+    return upstream is not None and _lists_variables(upstream)
+
+
+def _lists_variables(command: Command) -> bool:
+    """Whether it prints all variables; `env NAME=value COMMAND` prints what the command does."""
+    return command.name in _LISTS_VARIABLES and (
+        command.name != "env"
+        or all(
+            word.startswith("-") or "=" in word or before in ("-u", "--unset", "-C", "--chdir")
+            for before, word in itertools.pairwise(["", *command.arguments])
+        )
+    )
 
 
 def _paths(command: Command) -> Iterator[str]:
@@ -182,6 +223,8 @@ def _paths(command: Command) -> Iterator[str]:
         if not text or "\n" in text:
             continue
         yield text
+        if text.startswith("file:"):  # the address of a database
+            yield text.removeprefix("file:").removeprefix("//").partition("?")[0]
         for mark in ("=", "@", ":"):
             if mark in text:
                 yield text.rpartition(mark)[2] or text
@@ -195,7 +238,11 @@ def in_code(
     names = {match[1] for match in _CODE_VARIABLE.finditer(text)}
     if _CODE_ENVIRONMENT.search(text):
         names.update(strings)
-    names -= {match[1] or match[2] for match in _CODE_SETS.finditer(text)}
+    sets = {match[1] or match[2] for match in _CODE_SETS.finditer(text)}
+    for name in sorted(sets):
+        if name.startswith(_RESERVED):
+            yield Finding("D4", f"Sets a variable of this product ({name})")
+    names -= sets
     for name in sorted(names):
         if SECRET_VARIABLES.fullmatch(name):
             yield Finding("D5", f"Uses a secret of this product ({name})")

@@ -26,7 +26,9 @@ _NODE = frozenset({"node", "nodejs"})
 _PYTHON_FLAGS = frozenset(
     {"-B", "-u", "-q", "-I", "-s", "-E", "-S", "-O", "-OO", "-b", "-bb", "-v"}
 )
-_VALUE_FLAGS = re.compile(r"-W(?:error|ignore|default|always|module|once)?|-X(?:dev|utf8)?")
+_VALUE_FLAGS = re.compile(
+    r"-W(?:error|ignore|default|always|module|once|all|[edaimo])?|-X(?:dev|utf8)?"
+)
 _DATABASE_COMMANDS = frozenset(
     ["test", "check", "makemigrations", "migrate", "showmigrations", "sqlmigrate", "runserver",
      "collectstatic", "compilemessages", "makemessages", "show_urls", "inspectdb", "diffsettings",

@@ -121,8 +121,15 @@ def _script(words: list[str]) -> tuple[str, list[str]]:
     raise Refused("A2", "only running the project's own scripts is known of this program")
 
 
+def _only_tool_follows(words: list[str]) -> bool:
+    """Whether no option is left that npm would take for itself, such as `--package`."""
+    return words[:1] == ["--"] or not any(word.startswith("-") for word in words)
+
+
 def check_npm_itself(context: Context, arguments: list[str]) -> str:
     """npm takes no script without `run`, but for `test` and `start`."""
+    if arguments[:1] == ["exec"] and _only_tool_follows(arguments[1:]):
+        return check_npx(context, arguments[1:])
     words = _npm_words(context, list(arguments))
     if words[:1] and words[0] not in (
         "test",

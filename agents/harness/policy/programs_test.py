@@ -125,7 +125,7 @@ def tool(name: str) -> Callable[[Context, list[str]], str]:
 
 
 def _check_pytest(context: Context, arguments: list[str]) -> str:
-    rest = list(arguments)
+    rest = [one for one in arguments if one != "--co"]  # the short name of --collect-only
     for option in ("-k", "-m", "-n", "-W"):  # their values are no paths
         while option in rest[:-1]:
             at = rest.index(option)

@@ -16,7 +16,7 @@ from agents.harness.ports import Tier, ToolCall
 
 DATA = Path(__file__).parents[3] / "data"
 RULES = load_policy().rules
-CORPORA = ("policy_corpus", "policy_corpus_more", "policy_corpus_wide")
+CORPORA = ("policy_corpus", "policy_corpus_more", "policy_corpus_wide", "policy_corpus_third")
 PARTS = range(6)  # of long lists, each of which is a test: a loaded machine has time for it
 LINES_OF = {
     name: [json.loads(line) for line in (DATA / f"{name}.jsonl").read_text().splitlines()]
