@@ -32,6 +32,10 @@ _STOPPING = frozenset(
 )
 _CODE_ENVIRONMENT = re.compile(r"(?i:environ)|getenv|\bENV\b|process\.env|%ENV|\$_ENV|\$_SERVER")
 _ENVIRONMENT_TEXT = re.compile(r"/proc/\S*environ$")  # also with a part that is not known
+_GREPS = _SIFTS - {"awk", "gawk", "mawk", "sed"}
+_INVERTS = re.compile(
+    r"-[^-efmABCdD]*v.*|--inv.*"
+)  # what is behind the other letters is their value
 _JQ_ENVIRONMENT = re.compile(r"\benv\b|\$ENV\b")
 _CODE_VARIABLE = re.compile(r"(?:process\.env\.|ENV\{|\$ENV\{)['\"]?(\w+)")
 _CODE_SETS = re.compile(  # a test may set such a variable for itself
@@ -189,9 +193,14 @@ def _printed_variable(command: Command) -> str:
     if name == "printenv" or (name in _DECLARING and "-p" in arguments):
         return whole[0] if whole else ""
     reads = name in ("jq", "gojq") and _JQ_ENVIRONMENT.search(" ".join(arguments)) is not None
-    if name in _SIFTS and _is_given_variables(command):
+    if name in _SIFTS and _is_given_variables(command) and not _leaves_out(command):
         part, reads = _LOOKED_FOR.search(" ".join(arguments)), True
     return part[0] if part is not None and reads else ""
+
+
+def _leaves_out(command: Command) -> bool:
+    """Whether `grep -v` shows all lines but those."""
+    return command.name in _GREPS and any(map(_INVERTS.fullmatch, command.arguments))
 
 
 def _is_given_variables(command: Command) -> bool:
