@@ -167,7 +167,7 @@ def valkey() -> Iterator[str]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """On PostgreSQL, leave out what uses no database: SQLite's turn has run it. Long files go first."""
+    """On PostgreSQL, leave out what has no use for a second one: SQLite's turn has run it. Long files go first."""
     if os.environ.get(URL):
         left_out = [item for item in items if not uses_database(item)]
         config.hook.pytest_deselected(items=left_out)
@@ -176,7 +176,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def uses_database(item: pytest.Item) -> bool:
-    """Return whether the test reaches a database: itself, or through a product that it starts or opens."""
+    """Return whether the test reaches a database, itself or through a product, and would notice another."""
+    if item.get_closest_marker("one_database"):
+        return False
     fixtures = {"db", "transactional_db", "live_server"} & set(getattr(item, "fixturenames", ()))
     marks = ("django_db", "postgres", "process", "browser")
     return bool(fixtures) or any(item.get_closest_marker(mark) for mark in marks)

@@ -97,6 +97,10 @@ def test_what_reaches_the_database_in_any_way_runs_on_each(mark: str):
     assert not uses_database(Item(fixtures=("tmp_path",)))  # type: ignore[arg-type]
 
 
+def test_what_says_that_one_database_is_enough_runs_on_the_first_only():
+    assert not uses_database(Item(mark="one_database", fixtures=("db",)))  # type: ignore[arg-type]
+
+
 def test_the_longest_files_come_first_and_the_others_stay_in_their_order():
     longest, long = sorted(HEAVY, key=lambda path: -HEAVY[path])[:2]
     names = ["tests/b.py::test_1", f"{long}::test_1", "tests/a.py::test_1", f"{longest}::test_2"]

@@ -14,6 +14,7 @@ from tests.product import Product, git, make_repository, processes_with, running
 
 pytestmark = [
     pytest.mark.process,
+    pytest.mark.one_database,
     pytest.mark.timeout(900),
     pytest.mark.skipif(bool(containers.why_not()), reason=containers.why_not()),
     pytest.mark.xdist_group("containers"),

@@ -12,6 +12,7 @@ from tests.product import Product, git, make_repository
 
 pytestmark = [
     pytest.mark.process,
+    pytest.mark.one_database,
     pytest.mark.timeout(420),
     pytest.mark.skipif(probe().name != "bubblewrap", reason=probe().message),
 ]

@@ -14,6 +14,7 @@ from tests.product import Product, make_repository
 
 pytestmark = [
     pytest.mark.process,
+    pytest.mark.one_database,
     pytest.mark.timeout(600),
     pytest.mark.skipif(probe().name != "bubblewrap", reason=probe().message),
 ]

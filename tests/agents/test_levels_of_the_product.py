@@ -26,7 +26,7 @@ from tests.product import (
     running_product,
 )
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.process, pytest.mark.one_database, pytest.mark.timeout(300)]
 
 NAP = "sleep 97.625"
 # Run by the card's check, as a person wrote it: each line that says LOST is a way out.

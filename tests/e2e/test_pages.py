@@ -17,7 +17,7 @@ from playwright.sync_api import (
 from tests.e2e.browser import LOOKS, faults
 from tests.product import Product
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.browser, pytest.mark.one_database, pytest.mark.timeout(400)]
 
 PASSWORD = "a long enough password"
 # Alice owns everything, Bob is a member, Vera a viewer; four questions wait, two are answered.
