@@ -89,7 +89,7 @@ def test_what_a_program_has_written_keeps_a_run_from_merging_by_itself(
 ) -> None:
     product, api = shared
     product.project(
-        "LOOK", make_repository(tmp_path / "origin.git", {"a.txt": "a\n"}), auto_merge=True
+        "SIFT", make_repository(tmp_path / "origin.git", {"a.txt": "a\n"}), auto_merge=True
     )
     parts = BACK_DOOR.split(" >& ")
     generator = f'open("up.sh", "w").write("#!/bin/sh\\n" + " >& ".join({parts!r}) + "\\n")\n'
@@ -101,7 +101,7 @@ def test_what_a_program_has_written_keeps_a_run_from_merging_by_itself(
             report("done", "Generated."),
         ],
     )
-    ref = product.card("LOOK", "Generate")["ref"]
+    ref = product.card("SIFT", "Generate")["ref"]
     product.queue(ref)
     card = product.wait_for_card(ref, "review", "done", "failed")
     assert card["status"] == "review", card
@@ -110,7 +110,7 @@ def test_what_a_program_has_written_keeps_a_run_from_merging_by_itself(
     assert (found["path"], found["rule"], found["line"]) == ("up.sh", "C1", 2)
     assert not product.get("/approvals?status=pending")
     api.script("Ordinary", [call("write_file", path="b.txt", content="b\n"), report("done", "b")])
-    ordinary = product.card("LOOK", "Ordinary")["ref"]
+    ordinary = product.card("SIFT", "Ordinary")["ref"]
     product.queue(ordinary)
     assert product.wait_for_card(ordinary, "done", "failed")["status"] == "done"
     product.post(f"/cards/{ref}/merge")  # a person may
