@@ -5,6 +5,7 @@ cards never travel as Celery tasks.
 """
 
 import asyncio
+import contextlib
 import logging
 import os
 import random
@@ -25,6 +26,8 @@ from agents.executors.builtin import BuiltinExecutor
 from agents.heartbeat import Heart
 from agents.process_trees import hide_own_environment
 from agents.rehearsal.server import RehearsalServer
+from agents.sandbox_levels import BUBBLEWRAP
+from agents.sandbox_mounts import copy_etc
 from agents.sandbox_probe import probe
 from agents.spares import Spares
 from agents.worker import RunWork
@@ -253,7 +256,10 @@ class AgentLoop:
                 log.warning("Housekeeping was left out: %s", error)
 
     async def _warm_up(self) -> None:
-        """Load what the first run needs, which takes a second or two, before there is a first run."""
+        """Load and make what the first run needs, which takes a second or two, before there is a first run."""
+        if probe().name == BUBBLEWRAP:
+            with contextlib.suppress(OSError):  # the first run says it better
+                await asyncio.to_thread(copy_etc, settings.WORKSPACES)
         await asyncio.to_thread(self._executor.warm_up)
 
     def works(self) -> list[RunWork]:

@@ -14,7 +14,7 @@ from agents.workspaces.worktrees import ensure_clone
 
 log = logging.getLogger(__name__)
 
-PAUSE_SECONDS = 2.0  # behind a run that has just begun: its first words come first
+PAUSE_SECONDS = 0.3  # behind a run that has just begun: its first words come first
 
 
 class Spares:
