@@ -1,5 +1,6 @@
 // The live log of a run: takes pages of ops as the server sends them and shows them once a frame. Lines lie in
 // chunks that the browser skips while they are out of sight; the oldest go when there are too many.
+import { soon } from "./painting.js";
 import { wire } from "./socket.js";
 
 const CHUNK = 200; // lines
@@ -8,6 +9,7 @@ const STEPS = 400; // elements at the top level of the log
 const NEAR = 40; // pixels from the bottom that count as "at the bottom"
 const HIDDEN = 30_000; // milliseconds in the background; then the log is no longer sent
 const BUDGET = 8; // milliseconds of one frame
+const TELL = 100; // milliseconds between two acknowledgements
 
 function isAtEnd({ scrollHeight, scrollTop, clientHeight }) {
   return scrollHeight - scrollTop - clientHeight < NEAR;
@@ -23,7 +25,8 @@ class Log {
     this.queue = [];
     this.unread = 0;
     this.following = true;
-    this.painting = 0;
+    this.painting = false;
+    this.telling = 0;
     this.pill = root.parentElement.querySelector("[data-log-new]");
     this.earlier = root.parentElement.querySelector("[data-log-earlier]");
     this.pill?.addEventListener("click", () => this.toBottom());
@@ -51,11 +54,17 @@ class Log {
     if (frame.off <= this.taken) return;
     if (frame.first > this.taken + 1) { this.subscribe(); return; }
     this.queue.push({ ...frame, place: 0 });
-    this.painting ||= requestAnimationFrame(() => this.paint());
+    this.plan();
+  }
+
+  plan() {
+    if (this.painting) return;
+    this.painting = true;
+    soon(() => this.paint());
   }
 
   paint() {
-    this.painting = 0;
+    this.painting = false;
     const until = performance.now() + BUDGET;
     const stick = this.following;
     this.terminals = new Map(); // those written to now, and whether their end was in sight
@@ -66,13 +75,21 @@ class Log {
       this.queue.shift();
       this.off = frame.off;
       this.root.dataset.off = String(frame.off);
-      wire.send({ type: "ack", run: this.run, off: frame.off });
+      this.acknowledge();
     }
     while (this.root.childElementCount > STEPS) this.root.firstElementChild.remove();
     for (const [terminal, atEnd] of this.terminals) if (atEnd) terminal.scrollTop = terminal.scrollHeight;
     if (stick) this.scroller.scrollTop = this.scroller.scrollHeight;
     this.showPill();
-    if (this.queue.length) this.painting = requestAnimationFrame(() => this.paint());
+    if (this.queue.length) this.plan();
+  }
+
+  // The server sends only so far beyond what was shown, and takes only so many commands a second.
+  acknowledge() {
+    this.telling ||= setTimeout(() => {
+      this.telling = 0;
+      wire.send({ type: "ack", run: this.run, off: this.off });
+    }, TELL);
   }
 
   find(key) {

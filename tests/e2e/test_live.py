@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, WebSocket, expect
 
 from tests.e2e.browser import sessions, wait_until
 from tests.product import Product
@@ -245,3 +245,37 @@ def test_a_log_grows_in_chunks_and_forgets_its_oldest_lines(world: World, log_pa
     texts = out.locator(".term__line").all_text_contents()
     numbers = [int(text.removeprefix("line ")) for text in texts]
     assert numbers == list(range(numbers[0], 7000))
+
+
+def test_a_log_is_shown_where_no_frame_is_drawn(world: World, log_page):
+    page, run = log_page()
+    page.add_init_script(
+        "window.requestAnimationFrame = () => 1; window.cancelAnimationFrame = () => {};"
+    )
+    page.reload()
+    expect(page.locator(".live")).to_have_text("Live")
+    world.python(lines(run, 0, 300))
+    expect(page.locator('[data-key="cc1-out"] .term__line').last).to_have_text("line 299")
+
+
+def test_a_log_of_many_small_pieces_does_not_cost_the_connection(world: World, log_page):
+    page, run = log_page()
+    acks: list[object] = []
+    sockets: list[WebSocket] = []
+
+    def note(socket: WebSocket) -> None:
+        sockets.append(socket)
+        socket.on("framesent", lambda text: acks.append(text) if '"ack"' in text else None)
+
+    page.on("websocket", note)
+    page.reload()
+    expect(page.locator(".live")).to_have_text("Live")
+    world.python(
+        "from board.actions import logs; import time\n"
+        "for n in range(200):\n"
+        f"    logs.append_log({run}, [('output', {{'call': 'c1', 'text': f'line {{n}}\\n'}})])\n"
+        "    time.sleep(0.01)\n"
+    )
+    expect(page.locator('[data-key="cc1-out"] .term__line').last).to_have_text("line 199")
+    assert len(sockets) == 1
+    assert acks
