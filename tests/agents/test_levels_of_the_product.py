@@ -91,7 +91,10 @@ def parts(
         broken.write_text("#!/bin/sh\necho 'No permissions to create new namespace' >&2\nexit 1\n")
         broken.chmod(0o755)
         environment["PATH"] = f"{broken.parent}{os.pathsep}{os.environ['PATH']}"
-    with running_product(folder, workers=1, slots=2, environment=environment) as (product, api):
+    with running_product(folder, workers=1, slots=2, environment=environment, warm=False) as (
+        product,
+        api,
+    ):
         yield Parts(request.param, product, api)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.databases import die_with_parent
+from tests.parents import die_with_parent
 from tests.product import ROOT, free_port
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]

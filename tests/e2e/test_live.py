@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, WebSocket, expect
+from playwright.sync_api import Browser, BrowserContext, Page, WebSocket, expect
 
 from tests.e2e.browser import sessions, wait_until
 from tests.product import Product
@@ -47,11 +47,13 @@ class World:
 
     def __init__(self, product: Product, browser: Browser, sessions: dict[str, str]) -> None:
         self.product, self._browser, self._sessions = product, browser, sessions
+        self._contexts: list[BrowserContext] = []
         self.problems: list[str] = []
 
     def tab(self, name: str, path: str = "/p/BIL/", *, wait: bool = True) -> Page:
         """Open a page in a browser of this person."""
         context = self._browser.new_context(viewport={"width": 1440, "height": 900})
+        self._contexts.append(context)
         cookie = {
             "name": "pullcord_session",
             "value": self._sessions[name],
@@ -64,6 +66,11 @@ class World:
         if wait:
             expect(page.locator(".live")).to_have_text("Live", timeout=15_000)
         return page
+
+    def close_tabs(self) -> None:
+        """Close all pages: an open one keeps its server and its processor busy."""
+        while self._contexts:
+            self._contexts.pop().close()
 
     def python(self, code: str) -> str:
         """Run code of the product's own and return what it prints."""
@@ -90,6 +97,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory, chromium: Browser) -> Itera
 def world(shared: World) -> Iterator[World]:
     shared.problems.clear()
     yield shared
+    shared.close_tabs()
     assert shared.problems == []
 
 
