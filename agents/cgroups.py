@@ -10,6 +10,7 @@ import atexit
 import contextlib
 import os
 import secrets
+import shlex
 import threading
 import time
 from collections.abc import Iterator
@@ -20,32 +21,32 @@ _EMPTY_SECONDS = 1.0  # how long the killed may take to leave a group when we en
 _MOST_IDLE = 32
 _MEMBERSHIP = Path("/proc/self/cgroup")
 _MOUNTS = Path("/proc/self/mountinfo")
-_JOIN = 'echo "$1" >"$0/$2" && shift 2 && exec "$@"'
 
 _idle: list[Path] = []
 _idle_lock = threading.Lock()
 
 
 @contextlib.contextmanager
-def process_limit(most: int) -> Iterator[list[str] | None]:
-    """A command prefix that runs what follows with at most `most` processes, or None."""
+def process_limit(most: int) -> Iterator[str | None]:
+    """A line of shell that puts the shell into a group of at most `most` processes, or None."""
     group = _take(most)
     if group is None:
         yield None
         return
     try:
-        yield ["/bin/sh", "-c", _JOIN, str(group), *_entrance(group)]
+        yield f"echo 0 >{shlex.quote(str(_entrance(group)))} || exit 126"
     finally:
         _give_back(group)
 
 
-def _entrance(group: Path) -> tuple[str, str]:
-    """What the shell that becomes the command writes, and into which file.
+def _entrance(group: Path) -> Path:
+    """The file into which the shell that becomes the command writes "0", which means itself.
 
-    A single thread that moves itself ("0", first version only) is spared the kernel's wait for all
+    A single thread that moves itself ("tasks", first version only) is spared the kernel's wait for all
     the others, which takes 10 to 20 ms for a process named by its number.
     """
-    return ("0", "tasks") if (group / "tasks").exists() else ("0", "cgroup.procs")
+    tasks = group / "tasks"
+    return tasks if tasks.exists() else group / "cgroup.procs"
 
 
 def _take(most: int) -> Path | None:

@@ -1,6 +1,8 @@
 """What a repository tells agents, as the target branch holds it. Read by us with git, never by the agent's tools."""
 
+import re
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from agents.workspaces.git import git
@@ -19,13 +21,27 @@ class Found:
     problem: str = ""
 
 
-def find_instructions(hub: Path, sha: str) -> Found | None:
-    """The instructions in the commit `sha`, or None. Raises GitError if there is no such commit."""
+def find_instructions(hub: Path, commit: str) -> Found | None:
+    """The instructions in a commit, or None. Raises GitError if there is no such commit."""
+    is_sha = re.fullmatch("[0-9a-f]{40}", commit) is not None
+    return _find_once(hub, commit) if is_sha else _find(hub, commit)
+
+
+@lru_cache(maxsize=64)  # what a sha names never changes
+def _find_once(hub: Path, sha: str) -> Found | None:
+    return _find(hub, sha)
+
+
+def _find(hub: Path, sha: str) -> Found | None:
+    listed = git("ls-tree", "-l", "-z", sha, "--", *NAMES, git_dir=hub).stdout
+    entries: dict[bytes, bytes] = {}
+    for line in listed.split(b"\0"):
+        entry, _, path = line.partition(b"\t")
+        entries[path] = entry
     for name in NAMES:
-        listed = git("ls-tree", "-l", "-z", sha, "--", name, git_dir=hub).stdout
-        if not listed:
+        if name.encode() not in entries:
             continue
-        mode, _, blob, size = listed.partition(b"\t")[0].split()
+        mode, _, blob, size = entries[name.encode()].split()
         if mode not in _FILES:
             return Found(name, "", "it is not a plain file")
         if int(size) > MOST_BYTES:

@@ -1,6 +1,7 @@
 """The secrets that this process knows: the product's own, a project's, and those of a worktree's files."""
 
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 from django.conf import settings
@@ -29,7 +30,12 @@ def product_secrets() -> Iterator[Secret]:
 
 def redactor_of_run() -> Redactor:
     """Return a redactor that knows the product's secrets; a run's own are learned one after another."""
-    return Redactor(product_secrets())
+    return _redactor_of_product(tuple(product_secrets())).copy()
+
+
+@lru_cache(maxsize=1)
+def _redactor_of_product(secrets: tuple[Secret, ...]) -> Redactor:
+    return Redactor(secrets)
 
 
 def learn(redactor: Redactor, *secrets: Secret) -> None:

@@ -48,8 +48,10 @@ class Limits:
     memory_bytes: int | None = None
     processes: int | None = None
 
-    def wrap(self, argv: Sequence[str]) -> list[str]:
+    def wrap(self, argv: Sequence[str], *, first: str = "") -> list[str]:
         """`argv` behind a small shell that sets the limits before anything of the command runs.
+
+        `first` is a line of shell that it does before.
 
         Setting them from outside (prlimit) would come too late for a child that forks at once, and
         `preexec_fn` is not safe in a program with threads.
@@ -60,7 +62,8 @@ class Limits:
             ("-n", self.open_files),
             ("-d", self.memory_bytes and self.memory_bytes // 1024),
         ]
-        lines = ["ulimit -c 0"]
+        lines = [first] if first else []
+        lines.append("ulimit -c 0")
         # A hard limit that is lower already is kept.
         lines += [f"ulimit {flag} {n} 2>/dev/null || :" for flag, n in wanted if n is not None]
         if self.processes is not None:  # bash says -u, dash says -p

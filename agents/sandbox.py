@@ -120,10 +120,15 @@ class Sandbox:
         if self._proxy is not None:
             bash = sandbox_network.command(bash)
         with contextlib.ExitStack() as stack:
-            # The limits are set inside: a count of processes is one of a user namespace.
-            argv, descriptors = self._isolated(_limits(self._level).wrap(bash), stack)
+            joining = self._counted(stack)
+            limits = _limits(self._level, is_counted=bool(joining))
+            if joining:  # one shell for both
+                argv, descriptors = self._isolated(bash, stack)
+                argv = limits.wrap(argv, first=joining)
+            else:  # the limits are set inside: a count of processes is one of a user namespace
+                argv, descriptors = self._isolated(limits.wrap(bash), stack)
             result = processes.run(
-                [*self._counted(stack), *argv],
+                argv,
                 cwd=self._workspace,
                 env={} if self._level.name == BUBBLEWRAP else self._environment,
                 timeout_seconds=timeout_seconds,
@@ -171,11 +176,11 @@ class Sandbox:
             case _:
                 return list(argv), []
 
-    def _counted(self, stack: contextlib.ExitStack) -> list[str]:
-        """A control group where the limit of processes would not hold, or would count others."""
+    def _counted(self, stack: contextlib.ExitStack) -> str:
+        """How to enter a control group, where the limit of processes would not hold, or would count others."""
         if self._level.name == BUBBLEWRAP and not landlock.is_root():
-            return []
-        return stack.enter_context(cgroups.process_limit(_MAX_PROCESSES)) or []
+            return ""
+        return stack.enter_context(cgroups.process_limit(_MAX_PROCESSES)) or ""
 
     def _rules(self) -> bytes:
         return landlock.rules(
@@ -235,7 +240,7 @@ def _readable_copy(content: bytes) -> Iterator[int]:
         os.close(fd)
 
 
-def _limits(level: SandboxLevel) -> processes.Limits:
+def _limits(level: SandboxLevel, *, is_counted: bool) -> processes.Limits:
     """Enough for a big build, too little to take the machine down."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return processes.Limits(
@@ -243,7 +248,7 @@ def _limits(level: SandboxLevel) -> processes.Limits:
         file_bytes=_MAX_FILE_BYTES,
         open_files=_MAX_OPEN_FILES,
         memory_bytes=memory * 3 // 4,
-        processes=_most_processes(level),
+        processes=None if is_counted else _most_processes(level),
     )
 
 
@@ -251,6 +256,6 @@ def _most_processes(level: SandboxLevel) -> int | None:
     """What the kernel's limit has to be: outside a namespace it counts all that the user runs."""
     if level.name == BUBBLEWRAP:
         return _MAX_PROCESSES
-    if landlock.is_root() or cgroups.parent_group() is not None:
+    if landlock.is_root():
         return None
     return tasks_of(os.geteuid()) + _MAX_PROCESSES

@@ -8,7 +8,7 @@ from django.conf import settings
 
 from agents.desk import places
 from agents.workspaces.errors import WorkspaceError
-from agents.workspaces.git import resolve
+from agents.workspaces.refs import tip
 from agents.workspaces.spares import drop_unused, prepare
 from agents.workspaces.worktrees import ensure_clone
 
@@ -50,7 +50,7 @@ class Spares:
 
     def _make_now(self, key: str, branch: str) -> None:
         where = places(settings.HUBS, settings.WORKSPACES, key)
-        sha = resolve(where.hub, f"refs/heads/{branch}")
+        sha = tip(where.hub, f"refs/heads/{branch}")
         if sha is None:
             return
         ensure_clone(where.clone, where.hub)

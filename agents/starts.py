@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agents.workspaces.errors import WorkspaceError
-from agents.workspaces.git import PRODUCT, is_ancestor, resolve
+from agents.workspaces.git import PRODUCT, is_ancestor
 from agents.workspaces.merges import Conflict, prepare_merge
+from agents.workspaces.refs import tip
 
 
 @dataclass(frozen=True)
@@ -26,10 +27,10 @@ def find_start(
     attempt begins at the target, so that an agent can do its work again on the new state.
     Raises WorkspaceError if the hub lacks the target or the work.
     """
-    saved = branch and resolve(hub, f"refs/heads/{branch}")
+    saved = branch and tip(hub, f"refs/heads/{branch}")
     if saved:
         return Start(saved, base_sha)
-    target = resolve(hub, f"refs/heads/{target_branch}")
+    target = tip(hub, f"refs/heads/{target_branch}")
     if target is None:
         raise WorkspaceError(
             f"The hub has no branch {target_branch}. Fetch the repository again.",

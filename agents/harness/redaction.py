@@ -19,6 +19,7 @@ from agents.harness.secret_index import Index, Span
 MARKER = re.compile(r"\[redacted: ([^\]\n]{1,80})\]")
 MAX_HELD = 16_384  # bytes that a stream keeps back: the longest spelling of the longest value fits
 _MAX_DROPPED = 65_536  # bytes that are dropped behind the beginning of a private key
+_REMEMBERED = 200  # characters; what is longer is hardly ever seen twice
 _WORTH_A_LOOK = 64  # of what is held back, the part that must be new
 
 
@@ -51,6 +52,13 @@ class Redactor:
                 self._known = {**new, **self._known}
                 self._index = Index(self._known)
 
+    def copy(self) -> "Redactor":
+        """Return another one that knows the same; what either learns is not the other's. Costs nothing."""
+        other = Redactor()
+        with self._lock:
+            other._known, other._index = self._known, self._index
+        return other
+
     @property
     def secrets(self) -> list[Secret]:
         """What it knows."""
@@ -63,9 +71,16 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """Return `text` without secrets; the same object if there are none."""
+        index = self._index
+        if len(text) <= _REMEMBERED and text in index.clean:
+            return text
         data = text.encode("utf-8", "surrogatepass")
-        clean = self.data(data)
-        return text if clean is data else clean.decode("utf-8", "replace")
+        spans = _spans(index, data)
+        if spans:
+            return _replaced(data, spans).decode("utf-8", "replace")
+        if len(text) <= _REMEMBERED:
+            index.remember(text)
+        return text
 
     def data(self, data: bytes) -> bytes:
         """Return `data` without secrets; the same object if there are none."""

@@ -21,6 +21,7 @@ _BLANKS = b" \t\r\n"
 _COLOR = rb"\x1b\[[0-9;?]*[ -/]*[@-~]"
 _NOISE = re.compile(rb"[ \t\r\n]+|" + _COLOR)
 _COLORS = re.compile(_COLOR)
+_MOST_CLEAN = 1_000  # texts of at most a few hundred characters
 _UNSEEN = 3  # characters at the end of a line that may well begin a value, and hardly ever do
 
 
@@ -43,11 +44,19 @@ class Index:
         self._small: dict[int, list[_Place]] = {}
         self._beginnings: set[bytes] = set()
         self._longest = 0
+        # Texts that hold no secret; names of fields come again and again. Gone with this index.
+        self.clean: set[str] = set()
         for value, name in sorted(known.items(), key=lambda item: -len(item[0])):
             raw = squeezed(value.encode("utf-8", "surrogatepass"))
             self._add(raw, name, least=min(len(raw), PART))
             for form in sorted({squeezed(form) for form in spellings(value)} - {raw}):
                 self._add(form, name, least=len(form))
+
+    def remember(self, text: str) -> None:
+        """Note that `text` was looked through and is free of secrets."""
+        if len(self.clean) >= _MOST_CLEAN:
+            self.clean = set()
+        self.clean.add(text)
 
     def _add(self, form: bytes, name: str, *, least: int) -> None:
         self._longest = max(self._longest, len(form))

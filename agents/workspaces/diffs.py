@@ -52,6 +52,8 @@ class Diff:
 
 def diff(repository: Path, base: str, head: str) -> Diff:
     """What changed from the commit `base` to `head`. Raises WorkspaceError."""
+    if base == head:
+        return Diff((), 0, 0)
     common = (
         "--no-ext-diff",
         "--no-textconv",

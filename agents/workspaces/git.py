@@ -17,6 +17,13 @@ from agents.workspaces.errors import GitError, WorkspaceError
 
 TIMEOUT_SECONDS = 60.0  # local commands; they take milliseconds
 CHECKOUT_TIMEOUT_SECONDS = 600.0  # 100,000 files on a slow disk
+# Commands that change nothing, so that one that outlives its worker for a moment does no harm.
+_ONLY_READ = frozenset(
+    (
+        "cat-file", "check-attr", "check-ref-format", "diff-files", "diff-index", "diff-tree",
+        "for-each-ref", "ls-files", "ls-tree", "merge-base", "rev-parse",
+    )
+)  # fmt: skip
 ZERO_SHA = "0" * 40  # how update-ref spells "does not exist yet"
 
 _KEEP_BYTES = 256 * 1024 * 1024  # answers are parsed, so none may lose its middle
@@ -170,6 +177,7 @@ def git(
             max_output_bytes=enough_bytes or _KEEP_BYTES,
             on_output=on_output,
             cancel=cancel,
+            die_with_parent=arguments[0] not in _ONLY_READ,
         )
     except OSError as error:
         message = "git could not be started. Install git 2.38 or later on the server."
@@ -251,14 +259,6 @@ def branches_of(git_dir: Path, prefix: str = "refs/heads/") -> list[str]:
     answer = git("for-each-ref", "--format=%(refname)", prefix, git_dir=git_dir)
     names = answer.stdout.decode("utf-8", "replace").splitlines()
     return [name.removeprefix(prefix) for name in names]
-
-
-def is_branch_name(name: str) -> bool:
-    """Whether git accepts `name` for a branch."""
-    if name.startswith("-") or "\0" in name or name == "HEAD":
-        return False
-    answer = git("check-ref-format", f"refs/heads/{name}", git_dir=None, ok=(0, 1))
-    return answer.exit_code == 0
 
 
 def readable_path(path: bytes) -> str:

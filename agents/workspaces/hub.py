@@ -13,9 +13,17 @@ from enum import StrEnum
 from pathlib import Path
 
 from agents.workspaces.errors import GitError, WorkspaceError
-from agents.workspaces.git import ZERO_SHA, branches_of, git, is_ancestor, move_ref, resolve
+from agents.workspaces.git import ZERO_SHA, branches_of, git, is_ancestor, move_ref
 from agents.workspaces.locks import locked
-from agents.workspaces.repositories import check_target_name, choose_target, open_local, unreachable
+from agents.workspaces.news import has_nothing_new
+from agents.workspaces.refs import tip
+from agents.workspaces.repositories import (
+    check_target_name,
+    choose_target,
+    folder_of,
+    open_local,
+    unreachable,
+)
 from agents.workspaces.sources import Address, read_address
 
 FETCH_TIMEOUT_SECONDS = 1800.0  # a first fetch of a large repository over a slow line
@@ -84,12 +92,13 @@ def fetch_hub(
     variables = environment or {}
     check_target_name(target_branch)
     address = read_address(repository, home=variables.get("HOME", ""))
-    if address.path is not None:
-        open_local(address.path)  # for its clear messages
+    # Looked at also where nothing is new: a folder that has become something else is not fetched from.
+    source = None if address.path is None else folder_of(address.path)
     progress = _Progress(on_progress or (lambda _percent, _text: None))
     with locked(hub, "fetch", timeout_seconds=timeout_seconds):
         if hub.exists():
-            _fetch(hub, address, variables, progress, timeout_seconds)
+            if source is None or not has_nothing_new(source, hub, source_refs=SOURCE_REFS):
+                _fetch(hub, address, variables, progress, timeout_seconds)
             fetched = _follow_source(hub, target_branch)
         else:
             fresh = hub.with_name(f".{hub.name}.new")
@@ -181,6 +190,7 @@ def _fetch(
         "--update-shallow",
     ]
     if address.path is not None:
+        open_local(address.path)  # for its clear messages
         # The person named this folder, so it may belong to another user of the machine.
         arguments.append("--upload-pack=git -c safe.directory=* upload-pack")
     try:
@@ -203,7 +213,7 @@ def _fetch(
 
 def _follow_source(hub: Path, target: str) -> Fetched:
     """Move the hub's target branch forward to the user's, if it only has to move forward."""
-    source = resolve(hub, f"{SOURCE_REFS}{target}")
+    source = tip(hub, f"{SOURCE_REFS}{target}")
     if source is None:
         names = branches_of(hub, SOURCE_REFS)
         if not names:
@@ -212,7 +222,7 @@ def _follow_source(hub: Path, target: str) -> Fetched:
         choose_target(target, "", names)
         raise AssertionError(target)  # it is among the names, or the line above raises
     ref = f"refs/heads/{target}"
-    current = resolve(hub, ref)
+    current = tip(hub, ref)
     if current is None:
         git("symbolic-ref", "HEAD", ref, git_dir=hub)
     if current == source:

@@ -14,9 +14,9 @@ from agents.workspaces.git import (
     branches_of,
     commit_tree,
     git,
-    is_branch_name,
     move_ref,
 )
+from agents.workspaces.refs import is_branch_name
 from agents.workspaces.sources import Address, read_address
 
 LOOK_TIMEOUT_SECONDS = 15.0  # a person waits for the answer beside the form field
@@ -147,6 +147,24 @@ def open_local(path: Path) -> LocalRepository:
 
     Raises WorkspaceError with field `repository`.
     """
+    git_dir = folder_of(path)
+    question = ("rev-parse", "--is-bare-repository", "--path-format=absolute", "--git-common-dir")
+    try:
+        is_bare, common = git(*question, git_dir=git_dir).line.split("\n", 1)
+    except GitError as failure:
+        message = f"{path} is not a repository that git can read. {failure.message}"
+        raise _bad(message, "not_a_repository") from failure
+    if is_bare == "true":
+        return LocalRepository(SourceKind.BARE, path, Path(common))
+    top = path.parent if git_dir == path and path.name == ".git" else path
+    return LocalRepository(SourceKind.CHECKOUT, top, Path(common))
+
+
+def folder_of(path: Path) -> Path:
+    """Where the git directory of the repository at `path` is, by its looks.
+
+    Raises WorkspaceError with field `repository`.
+    """
     try:
         if not path.exists():
             raise _bad(f"There is no folder {path} on the server. Check the path.", "missing_path")
@@ -159,16 +177,7 @@ def open_local(path: Path) -> LocalRepository:
         raise _bad(message, "not_readable") from error
     if not is_candidate:
         raise _not_a_repository(path)
-    question = ("rev-parse", "--is-bare-repository", "--path-format=absolute", "--git-common-dir")
-    try:
-        is_bare, common = git(*question, git_dir=git_dir).line.split("\n", 1)
-    except GitError as failure:
-        message = f"{path} is not a repository that git can read. {failure.message}"
-        raise _bad(message, "not_a_repository") from failure
-    if is_bare == "true":
-        return LocalRepository(SourceKind.BARE, path, Path(common))
-    top = path.parent if git_dir == path and path.name == ".git" else path
-    return LocalRepository(SourceKind.CHECKOUT, top, Path(common))
+    return git_dir
 
 
 def _looks_like_git_dir(path: Path) -> bool:

@@ -5,7 +5,6 @@ index of its own, and gives git the names of the files to take. The agent's own 
 its `git status`) does not change.
 """
 
-import hashlib
 import os
 import stat
 from collections.abc import Iterator
@@ -23,14 +22,15 @@ from agents.workspaces.git import (
     move_ref,
     readable_path,
 )
+from agents.workspaces.indexes import is_equal, is_intact, note_equal
 from agents.workspaces.locks import holding, locked
+from agents.workspaces.refs import tip
 from agents.workspaces.secret_checks import SecretCheck
 from agents.workspaces.worktrees import Worktree
 
 MAX_FILE_BYTES = 100 * 1024 * 1024  # what the usual hosts refuse to take
 
 _GITLINK = b"160000 "  # the mode of a submodule
-_CHECKSUM_BYTES = 20  # at the end of an index
 _MAX_DEPTH = 10  # of repositories within repositories
 
 
@@ -60,17 +60,23 @@ def commit_all(
         raise WorkspaceError(f"The worktree {worktree.path} is gone.", code="missing_path")
     with holding(worktree.private / "lock", timeout_seconds=CHECKOUT_TIMEOUT_SECONDS):
         ref = worktree.saved_ref
-        both = git("rev-parse", ref, f"{ref}^{{tree}}", git_dir=worktree.git_dir).line
-        parent, before = both.splitlines()
+        parent = tip(worktree.git_dir, ref)
+        if parent is None:
+            raise WorkspaceError(f"What was saved of {worktree.path} is gone.", code="missing_ref")
         skipped = _stage(worktree, parent, SecretCheck(worktree, parent, redactor or Redactor()))
+        if is_equal(worktree.index, parent):
+            return Saved(parent, has_changed=False, skipped=skipped)
+        before = git("rev-parse", f"{parent}^{{tree}}", git_dir=worktree.git_dir).line
         tree = _in(worktree, "write-tree").decode().strip()
         if tree == before:
+            note_equal(worktree.index, parent)
             return Saved(parent, has_changed=False, skipped=skipped)
         sha = commit_tree(worktree.git_dir, tree, [parent], message=message, author=author)
         with locked(worktree.git_dir):
             moved = move_ref(worktree.git_dir, ref, new=sha, old=parent, reason="saved")
         if not moved:
             raise WorkspaceError("The worktree was saved by somebody else.", code="branch_moved")
+        note_equal(worktree.index, sha)
     return Saved(sha, has_changed=True, skipped=skipped)
 
 
@@ -90,7 +96,7 @@ def _stage(worktree: Worktree, parent: str, check: SecretCheck) -> tuple[str, ..
     """Bring the harness's index up to the files; return what was left out."""
     # A lock can only be a dead git's, for we hold the lock of the worktree.
     worktree.index.with_name("index.lock").unlink(missing_ok=True)
-    if not _is_intact(worktree.index):
+    if not is_intact(worktree.index):
         worktree.index.unlink(missing_ok=True)
         _in(worktree, "read-tree", parent)
     tracked = _changed(worktree)
@@ -104,18 +110,6 @@ def _stage(worktree: Worktree, parent: str, check: SecretCheck) -> tuple[str, ..
         (skipped if reason else wanted).append(reason or path)
     skipped += _add(worktree, wanted)
     return tuple(readable_path(text) for text in skipped)
-
-
-def _is_intact(index: Path) -> bool:
-    """Whether the index is as git wrote it. Git does not look, and a damaged one may read as empty:
-    every file would be taken as deleted.
-    """
-    try:
-        content = index.read_bytes()
-    except FileNotFoundError:
-        return False
-    checksum = content[-_CHECKSUM_BYTES:]
-    return hashlib.sha1(content[:-_CHECKSUM_BYTES], usedforsecurity=False).digest() == checksum
 
 
 def _changed(worktree: Worktree) -> list[bytes]:

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agents.workspaces.errors import WorkspaceError
-from agents.workspaces.git import CHECKOUT_TIMEOUT_SECONDS, git, is_branch_name, resolve
+from agents.workspaces.git import CHECKOUT_TIMEOUT_SECONDS, git
 from agents.workspaces.hub import create_bare, restore_configuration
+from agents.workspaces.indexes import note_equal
 from agents.workspaces.locks import locked
+from agents.workspaces.refs import is_branch_name, tip
 from agents.workspaces.spares import adopt
 from agents.workspaces.trees import delete_tree, spread
 
@@ -88,7 +90,7 @@ def add_worktree(
     if existing is not None and path.is_dir():
         return existing
     if existing is not None:  # somebody deleted the folder; what was saved is still there
-        base_sha = resolve(clone, existing.saved_ref) or base_sha
+        base_sha = tip(clone, existing.saved_ref) or base_sha
     if existing is not None or is_unfinished(path) or not path.exists():
         delete_worktree(clone, path)
     with locked(clone):
@@ -221,6 +223,7 @@ def _filled(worktree: Worktree, target_branch: str) -> Worktree:
             timeout_seconds=CHECKOUT_TIMEOUT_SECONDS,
         )
         shutil.copyfile(worktree.entry / "index", worktree.index)
+        note_equal(worktree.index, worktree.base_sha)
         _write_private_refs(worktree, target_branch)
         _write_record(worktree)
     except BaseException:
@@ -265,10 +268,10 @@ def _free_branch(clone: Path, root: Path, wanted: str, base_sha: str) -> tuple[s
     taken = {worktree.branch for worktree in recorded(root)}
     name, number = wanted, 2
     while True:
-        tip = resolve(clone, f"refs/heads/{name}")
-        if tip is None:
+        found = tip(clone, f"refs/heads/{name}")
+        if found is None:
             return name, True
-        if tip == base_sha and name not in taken:  # an interrupted call came this far
+        if found == base_sha and name not in taken:  # an interrupted call came this far
             return name, False
         name, number = f"{wanted}-{number}", number + 1
 

@@ -1,6 +1,7 @@
 """The control groups that limit processes: one for each command at a time, used again, never left."""
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -13,18 +14,22 @@ PARENT = cgroups.parent_group()
 pytestmark = pytest.mark.skipif(PARENT is None, reason="no control group can be made here")
 
 
-def group_of(prefix: list[str] | None) -> Path:
-    assert prefix is not None
-    return Path(prefix[3])
+def group_of(line: str | None) -> Path:
+    assert line is not None
+    return Path(shlex.split(line)[2].removeprefix(">")).parent
 
 
-def test_a_group_holds_what_its_prefix_starts():
-    with cgroups.process_limit(7) as prefix:
-        assert prefix is not None
-        group = group_of(prefix)
+def behind(line: str, *argv: str) -> list[str]:
+    return ["/bin/sh", "-c", f'{line}; exec "$@"', "sh", *argv]
+
+
+def test_a_group_holds_what_is_started_behind_its_line():
+    with cgroups.process_limit(7) as line:
+        assert line is not None
+        group = group_of(line)
         assert (group / "pids.max").read_text().strip() == "7"
         seen = subprocess.run(
-            [*prefix, "cat", "/proc/self/cgroup"], capture_output=True, text=True, check=True
+            behind(line, "cat", "/proc/self/cgroup"), capture_output=True, text=True, check=True
         )
         assert group.name in seen.stdout
 
@@ -40,10 +45,10 @@ def test_a_group_is_used_again_when_it_is_empty_and_by_one_command_at_a_time():
 
 
 def test_a_group_in_which_something_still_runs_is_not_used_again():
-    with cgroups.process_limit(7) as prefix:
-        assert prefix is not None
-        group = group_of(prefix)
-        left = subprocess.Popen([*prefix, "sleep", "60"])
+    with cgroups.process_limit(7) as line:
+        assert line is not None
+        group = group_of(line)
+        left = subprocess.Popen(behind(line, "sleep", "60"))
         while (group / "pids.current").read_text().strip() == "0":
             assert left.poll() is None
     try:
@@ -55,8 +60,8 @@ def test_a_group_in_which_something_still_runs_is_not_used_again():
 
 
 def test_a_group_that_somebody_removed_is_not_used_again():
-    with cgroups.process_limit(7) as prefix:
-        group = group_of(prefix)
+    with cgroups.process_limit(7) as line:
+        group = group_of(line)
     group.rmdir()
     with cgroups.process_limit(7) as other:
         assert group_of(other) != group
@@ -65,7 +70,7 @@ def test_a_group_that_somebody_removed_is_not_used_again():
 
 def test_a_process_that_ends_leaves_no_group_and_the_next_clears_up_after_one_that_was_killed():
     made = "from agents import cgroups\nwith cgroups.process_limit(7) as p: pass\n"
-    say = "print(p[3], flush=True)\n"
+    say = "print(p.split()[2][1:].rpartition('/')[0], flush=True)\n"
     ended = run_python(made + say)
     assert not ended.exists()
     killed = run_python(made + say + "import os; os.kill(os.getpid(), 9)\n")

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from agents.harness.redaction import MAX_HELD, Redactor, Secret, TextStream
 from agents.harness.secret_files import MOST_VALUES, values_in_file
+from agents.harness.secret_index import Index
 
 KEY = "sk-ant-api03-Zq8vN2xR7tLw4KfBd9HsYc1mGp5eJu6aTo3iXn0QkVrWzMbEhCjDyFgPlSs-AAA"
 ODD = "p'a\"s$s /w+ör\\d&<%7>=="
@@ -264,6 +265,25 @@ def test_of_a_file_with_thousands_of_values_the_telling_ones_are_taken():
     found = values_in_file("terraform.tfstate", content)
     assert len(found) == MOST_VALUES
     assert found[0] == Secret("master_password", "zK81-ssd9")
+
+
+def test_a_text_that_was_harmless_is_looked_through_again_when_more_is_known():
+    redactor = Redactor()
+    text = "the word is correct-horse-battery-77"
+    assert redactor.text(text) == redactor.text(text) == text
+    other = redactor.copy()
+    redactor.learn([Secret("WORD", "correct-horse-battery-77")])
+    assert redactor.text(text) == "the word is [redacted: WORD]"
+    assert other.text(text) == text
+    other.learn([Secret("OTHER", "something-else-4711")])
+    assert redactor.text("something-else-4711") == "something-else-4711"
+
+
+def test_what_is_remembered_as_harmless_stays_little():
+    index = Index({})
+    for number in range(5_000):
+        index.remember(str(number))
+    assert len(index.clean) <= 1_000
 
 
 def test_looking_for_secrets_needs_nothing_of_django():

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from agents.workspaces import Saved, WorkspaceError, Worktree, commit_all, diff
+from agents.workspaces.git import git
+from agents.workspaces.indexes import is_equal
 from agents.workspaces.saves import holds_more_than_saved
 from tests.agents.workspaces.conftest import Place
 from tests.agents.workspaces.repos import (
@@ -250,3 +252,24 @@ def test_files_outside_are_not_reached_through_a_link(place: Place, tmp_path: Pa
         check=True,
     ).stdout
     assert "password" not in patch
+
+
+def test_work_that_was_staged_and_not_committed_is_in_the_next_save(place: Place) -> None:
+    tree = place.start()
+    first = commit_all(tree, "Nothing yet")
+    assert is_equal(tree.index, first.sha)
+    (tree.path / "new.txt").write_text("new\n")
+    # As a save that was interrupted behind its first half leaves it.
+    git(
+        "update-index",
+        "--add",
+        "new.txt",
+        git_dir=tree.git_dir,
+        work_tree=tree.path,
+        index=tree.index,
+    )
+    assert not is_equal(tree.index, first.sha)
+    saved = commit_all(tree, "All of it")
+    assert saved.has_changed
+    assert is_equal(tree.index, saved.sha)
+    assert run_git(tree.git_dir, "show", f"{saved.sha}:new.txt") == "new"
