@@ -42,6 +42,8 @@ _INSTALLS: dict[str, frozenset[str]] = {
     "uv": frozenset({"add", "remove", "sync", "pip", "tool", "lock"}),
     "poetry": frozenset({"add", "remove", "install", "update", "lock"}),
     "cargo": frozenset({"install", "add", "remove", "update"}),
+    "dpkg": frozenset({"-i", "--install", "-r", "--remove", "-P", "--purge", "--unpack", "--configure"}),
+    "rpm": frozenset({"-i", "-ivh", "-U", "-Uvh", "-F", "-e", "--install", "--upgrade", "--erase"}),
     "go": frozenset({"install", "get", "mod"}),
     "bundle": frozenset({"install", "add", "update"}),
     "composer": frozenset({"install", "require", "update"}),
@@ -202,6 +204,8 @@ def _by_program(command: Command, shown: str) -> Iterator[Finding]:
 def _installs(name: str, arguments: list[str]) -> bool:
     if re.fullmatch(r"python[\d.]*", name):
         return arguments[:2] == ["-m", "pip"]
+    if name == "uv" and arguments[:1] == ["pip"]:
+        return not {"list", "show", "freeze", "check", "tree"}.intersection(arguments[1:2])
     return bool(_INSTALLS.get(name, frozenset()).intersection(arguments))
 
 

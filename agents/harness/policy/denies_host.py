@@ -64,11 +64,15 @@ def _options(command: Command) -> list[str]:
     return [word.text for word in command.words[1:] if word.text.startswith("-")]
 
 
-def _has_letter(command: Command, letters: str, *words: str) -> bool:
-    return any(
-        option in words or (not option.startswith("--") and set(letters) & set(option[1:]))
-        for option in _options(command)
-    )
+def _has_option(command: Command, letters: str, word: str) -> bool:
+    """Whether an option is `word`, which may be abbreviated, or has one of `letters` in it."""
+    for option in _options(command):
+        if option.startswith("--"):
+            if option != "--" and word.startswith(option.partition("=")[0]):
+                return True
+        elif set(letters) & set(option[1:]):
+            return True
+    return False
 
 
 def destroys(context: Context, command: Command) -> Iterator[Finding]:
@@ -82,7 +86,7 @@ def destroys(context: Context, command: Command) -> Iterator[Finding]:
 def _destroyed(command: Command) -> Iterator[tuple[str, str]]:
     name, plain = command.name, _plain(command)
     if name in _REMOVING:
-        if name != "rm" or _has_letter(command, "rR", "--recursive"):
+        if name != "rm" or _has_option(command, "rR", "--recursive"):
             yield from ((word.text, "Removes") for word in plain)
         yield from ((word.text, "Removes everything below") for word in _given_by_find(command))
     elif name in _MODES:

@@ -15,6 +15,7 @@ from agents.harness.policy import (
     programs_build_more,
     programs_change,
     programs_git,
+    programs_installed,
     programs_languages,
     programs_net,
     programs_pieces,
@@ -74,6 +75,7 @@ def allowing_rule(context: Context, arguments: Sequence[Argument]) -> str:
         **programs_languages.CHECKS,
         **programs_build_more.CHECKS,
     }
+    special = programs_installed.with_queries(special)
     if name in special:
         return special[name](context, rest)
     if name in READERS:

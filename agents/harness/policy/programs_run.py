@@ -55,6 +55,13 @@ _TOX_FLAGS = frozenset(
 )  # fmt: skip
 
 
+def check_pnpm(context: Context, arguments: list[str]) -> str:
+    """pnpm and yarn take no option after `exec NAME` for themselves."""
+    if arguments[:1] == ["exec"]:
+        return check_npx(context, [word for word in arguments[1:] if word != "--"])
+    return check_npm(context, arguments)
+
+
 def check_npm(context: Context, arguments: list[str]) -> str:
     """npm, pnpm, yarn and bun: `L3` for scripts of the project, `L1` for lists."""
     before = arguments[: arguments.index("--")] if "--" in arguments else list(arguments)
@@ -207,8 +214,8 @@ def check_tox(context: Context, arguments: list[str]) -> str:
 
 CHECKS: dict[str, Callable[[Context, list[str]], str]] = {
     "npm": check_npm_itself,
-    "pnpm": check_npm,
-    "yarn": check_npm,
+    "pnpm": check_pnpm,
+    "yarn": check_pnpm,
     "bun": check_bun,
     "npx": check_npx,
     "make": check_make,
