@@ -113,16 +113,18 @@ class AgentLoop:
         self._executor = BuiltinExecutor(threads=settings.WORKER_SLOTS + 4)
         self._rehearsal = RehearsalServer()
         self._spares = Spares()
+        # Before all else: the first run waits for it, and registering waits for processes meanwhile.
+        warming = asyncio.create_task(asyncio.to_thread(self._executor.warm_up))
         await self._register()
         heart = Heart(self.worker_id, self)
         heart.start()
         forget = wakes.listen(self._wake)
-        self._beside = [
+        self._beside = [warming] + [
             asyncio.create_task(work)
             for work in (
                 self._watch(heart),
                 self._keep_house(),
-                self._warm_up(),
+                self._copy_etc(),
                 sandbox_watch.watch(self.worker_id, probe(), self._db),
             )
         ]
@@ -255,12 +257,11 @@ class AgentLoop:
             except Exception as error:  # noqa: BLE001  tried again in seconds
                 log.warning("Housekeeping was left out: %s", error)
 
-    async def _warm_up(self) -> None:
-        """Load and make what the first run needs, which takes a second or two, before there is a first run."""
+    async def _copy_etc(self) -> None:
+        """Make what the first run's sandbox needs before there is a first run."""
         if probe().name == BUBBLEWRAP:
             with contextlib.suppress(OSError):  # the first run says it better
                 await asyncio.to_thread(copy_etc, settings.WORKSPACES)
-        await asyncio.to_thread(self._executor.warm_up)
 
     def works(self) -> list[RunWork]:
         """Return the runs in the slots."""

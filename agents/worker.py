@@ -23,7 +23,6 @@ from agents.harness.errors import FatalError, Waiting
 from agents.harness.policy.profiles import Profile
 from agents.harness.ports import EntryKind
 from agents.harness.redaction import Secret
-from agents.harness.tools.registry import seen_in
 from agents.known_secrets import (
     learn,
     learn_from_repository,
@@ -116,11 +115,6 @@ class RunWork:
         self._spares.want(brief.project_key, brief.target_branch)
         saver = self._saver = Saver(lambda message: self._save(desk, message))
         journal = RunJournal(self._lease, self._db)
-        desk.context.seen = seen_in(
-            entry.response
-            for entry in await journal.load()
-            if entry.response and entry.kind is EntryKind.TOOL
-        )
         links = Links(
             journal=journal,
             gate=RunGate(

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from board import events
@@ -38,11 +39,15 @@ def ask_agent(approval: Approval, *, by: User, question: str, op_id: str = "") -
         end_question(approval, ApprovalStatus.RETURNED, card, by=by, op_id=op_id, comment=words)
 
 
+def overdue_questions() -> QuerySet[Approval]:
+    """Return the open questions whose time is over."""
+    return Approval.objects.filter(status=ApprovalStatus.PENDING, expires_at__lte=Now())
+
+
 def expire_questions() -> int:
     """End the wait of questions whose time is over; return how many. Nobody has denied them."""
-    overdue = Approval.objects.filter(status=ApprovalStatus.PENDING, expires_at__lte=Now())
     count = 0
-    for approval in overdue.select_related("run").order_by("expires_at")[:100]:
+    for approval in overdue_questions().select_related("run").order_by("expires_at")[:100]:
         try:
             with transaction.atomic():
                 card = lock_question(approval)

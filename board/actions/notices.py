@@ -10,6 +10,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from board.models import Approval, Membership, Notice, Webhook
@@ -51,11 +52,16 @@ def readers_of(project_id: int) -> list[int]:
     return list(wanting.values_list("user_id", flat=True))
 
 
-def remind() -> int:
-    """Send one reminder for each question that has become overdue; return how many questions."""
-    silent = Approval.objects.filter(
+def silent_questions() -> QuerySet[Approval]:
+    """Return the open questions of which nobody was reminded yet."""
+    return Approval.objects.filter(
         status=ApprovalStatus.PENDING, reminded_at__isnull=True, project__archived_at__isnull=True
     )
+
+
+def remind() -> int:
+    """Send one reminder for each question that has become overdue; return how many questions."""
+    silent = silent_questions()
     count = 0
     for minutes in set(silent.values_list("project__overdue_minutes", flat=True)):
         since = Now() - timedelta(minutes=minutes)

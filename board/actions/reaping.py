@@ -1,7 +1,7 @@
 """Taking errands away from dead workers."""
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.db.models.functions import Now
 
 from board.actions.containers import report_lost_try
@@ -18,10 +18,14 @@ MAX_LOSSES = 3  # workers that died on it; then it is reported, not tried for ev
 LOST = "The workers that tried this were lost. Look at their logs, then try again."
 
 
+def lapsed_errands() -> QuerySet[Errand]:
+    """Return the errands whose lease is over."""
+    return Errand.objects.filter(status=ErrandStatus.RUNNING, lease_until__lt=Now())
+
+
 def reap_errands() -> int:
     """Return the errands of dead workers to the queue, end those that killed too many; return how many."""
-    expired = Errand.objects.filter(status=ErrandStatus.RUNNING, lease_until__lt=Now())
-    return sum(_reap(errand) for errand in expired.select_related("project"))
+    return sum(_reap(errand) for errand in lapsed_errands().select_related("project"))
 
 
 def _reap(errand: Errand) -> bool:

@@ -1,7 +1,7 @@
 """Runs that come back by themselves: their worker was lost, or their waiting time is over."""
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.db.models.functions import Now
 
 from board.actions.cards import enter_cancelled, fail_card
@@ -16,11 +16,19 @@ from board.states import HELD, FailureKind, RunStatus
 MAX_LOSSES = 5  # leases that ran out; then it is no accident any more
 
 
+def lapsed_runs() -> QuerySet[Run]:
+    """Return the runs whose lease is over."""
+    return Run.objects.filter(status__in=HELD, lease_until__lt=Now())
+
+
+def due_runs() -> QuerySet[Run]:
+    """Return the runs whose waiting time is over."""
+    return Run.objects.filter(status=RunStatus.WAITING, not_before__lte=Now())
+
+
 def reap_runs() -> int:
     """Take the runs of dead workers away from them and make them ready for others; return how many."""
-    expired = list(
-        Run.objects.filter(status__in=HELD, lease_until__lt=Now()).values_list("pk", "fence")
-    )
+    expired = list(lapsed_runs().values_list("pk", "fence"))
     return sum(_reap(run_id, fence) for run_id, fence in expired)
 
 
@@ -60,9 +68,8 @@ def _reap(run_id: int, fence: int) -> bool:
 
 def wake_due_runs() -> int:
     """Make runs ready whose waiting time is over; return how many."""
-    due = Run.objects.filter(status=RunStatus.WAITING, not_before__lte=Now())
     count = 0
-    for run in due.order_by("not_before")[:100]:
+    for run in due_runs().order_by("not_before")[:100]:
         try:
             with transaction.atomic():
                 lock_cards([run.card_id])
