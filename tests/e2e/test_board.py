@@ -20,7 +20,7 @@ from board.actions import cards, projects
 from board.models import Membership, Project, User
 
 alice = User.objects.get(email="alice@example.org")
-vera = User.objects.create_user(email="vera@example.org", password="a long enough one", name="Vera")
+vera = User.objects.create_user(email="vera@example.org", name="Vera")
 for key in ("AA", "BB", "CC", "DD", "EE", "FF", "GG"):
     project = projects.create_project(by=alice, key=key, name="Billing", repository="/nowhere")
     Project.objects.filter(pk=project.pk).update(state="ready", target_branch="main", message="")

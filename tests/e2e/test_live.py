@@ -17,7 +17,7 @@ from board.actions import cards, projects
 from board.models import Membership, Project, User
 
 alice = User.objects.get(email="alice@example.org")
-bob = User.objects.create_user(email="bob@example.org", password="a long enough one", name="Bob")
+bob = User.objects.create_user(email="bob@example.org", name="Bob")
 project = projects.create_project(by=alice, key="BIL", name="Billing", repository="/nowhere")
 Project.objects.filter(pk=project.pk).update(state="ready", target_branch="main", message="")
 Membership.objects.create(project=project, user=bob, role="member")

@@ -27,7 +27,7 @@ from django.utils import timezone
 
 alice = User.objects.get(email="alice@example.org")
 alice.name = "Alice"; alice.save()
-vera = User.objects.create_user(email="vera@example.org", password="a long password", name="Vera")
+vera = User.objects.create_user(email="vera@example.org", name="Vera")
 worker = Worker(host="mill", pid=1, version="0", slots=9, sandbox="bubblewrap")
 workers.register_worker(worker)
 made = projects.create_project(by=alice, key="BIL", name="Billing service", repository="/srv/bil")
@@ -156,6 +156,7 @@ def test_a_replay_a_refusal_and_a_saved_version_by_keyboard(tabs: Tabs):
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.locator("#policy-problems")).to_contain_text("does not cover `ls`")
     assert text_of(page) == broken
+    page.wait_for_load_state()  # the page is a new one: its scripts come after what it says
     page.get_by_role("button", name="Line 4").click()
     assert page.evaluate("getSelection().toString() || document.activeElement.value.slice("
                          "document.activeElement.selectionStart, document.activeElement.selectionEnd)"
