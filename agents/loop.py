@@ -18,7 +18,7 @@ from uuid import uuid4
 from celery import bootsteps
 from django.conf import settings
 
-from agents import sandbox_watch, wakes
+from agents import janitor, sandbox_watch, wakes
 from agents.database import Database
 from agents.endings import StopReason
 from agents.errands import ErrandWork
@@ -125,6 +125,7 @@ class AgentLoop:
                 self._watch(heart),
                 self._keep_house(),
                 self._copy_etc(),
+                janitor.tidy_forever(self._db),
                 sandbox_watch.watch(self.worker_id, probe(), self._db),
             )
         ]

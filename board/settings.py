@@ -287,4 +287,5 @@ REMOTE_ENVIRONMENT = {
 }
 # Each machine has its own; worktrees hold uncommitted work, so they live on durable storage.
 WORKSPACES = Path(text("PULLCORD_WORKSPACES") or DATA / "workspaces").resolve()
+WORKTREE_DAYS = number("PULLCORD_WORKTREE_DAYS", 7)  # how long the folder of a failed run is kept
 RUN_TIME_LIMIT_SECONDS = number("PULLCORD_RUN_SECONDS", 3600)  # active time of one attempt

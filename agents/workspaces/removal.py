@@ -21,6 +21,7 @@ from agents.workspaces.worktrees import (
     is_unfinished,
     mark_for_removal,
     private_git,
+    private_of,
 )
 
 KEPT_REFS = "refs/kept/"
@@ -46,7 +47,7 @@ class Leftover:
     kind: LeftoverKind
     worktree: Worktree | None
     size_bytes: int
-    changed_at: float  # seconds since 1970: when its top folder last changed
+    changed_at: float  # seconds since 1970: when its top folder, or the private one, last changed
 
 
 def remove_worktree(worktree: Worktree, hub: Path) -> None:
@@ -88,20 +89,20 @@ def remove_remains(clone: Path, path: Path) -> None:
     delete_worktree(clone, path)
 
 
-def leftovers(root: Path, clone: Path) -> list[Leftover]:
+def leftovers(root: Path, clone: Path, *, with_sizes: bool = True) -> list[Leftover]:
     """All folders among a project's worktrees, also those that only have private parts.
 
-    The `clone` may lie among them; it is none.
+    The `clone` may lie among them; it is none. Without sizes, which take long, `size_bytes` is 0.
     """
     if not root.is_dir():
         return []
     names = {path.name for path in root.iterdir() if path != clone and path.name[0] != "."}
     private = root / ".private"
     names |= {path.name for path in private.iterdir()} if private.is_dir() else set()
-    return [_leftover(root / name) for name in sorted(names)]
+    return [_leftover(root / name, with_size=with_sizes) for name in sorted(names)]
 
 
-def _leftover(path: Path) -> Leftover:
+def _leftover(path: Path, *, with_size: bool) -> Leftover:
     worktree = find_record(path)
     kind = LeftoverKind.FOREIGN
     if worktree is not None:
@@ -109,9 +110,10 @@ def _leftover(path: Path) -> Leftover:
     elif is_unfinished(path):
         kind = LeftoverKind.REMAINS
     changed_at = 0.0
-    with contextlib.suppress(FileNotFoundError):
-        changed_at = path.lstat().st_mtime
-    return Leftover(path, kind, worktree, size_of(path), changed_at)
+    for folder in (path, private_of(path)):
+        with contextlib.suppress(FileNotFoundError):
+            changed_at = max(changed_at, folder.lstat().st_mtime)
+    return Leftover(path, kind, worktree, size_of(path) if with_size else 0, changed_at)
 
 
 def _is_in_hub(hub: Path, sha: str) -> bool:

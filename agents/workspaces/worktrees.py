@@ -176,17 +176,17 @@ def delete_worktree(clone: Path, path: Path) -> None:
     delete_tree(path)  # may take long, so without a lock
     with locked(clone):
         _unregister(clone, path)
-    delete_tree(_private_of(path))
+    delete_tree(private_of(path))
 
 
 def is_unfinished(path: Path) -> bool:
     """Whether `path` is what an interrupted creation or removal left."""
-    return _private_of(path).exists() and find_record(path) is None
+    return private_of(path).exists() and find_record(path) is None
 
 
 def _register(clone: Path, path: Path, where: list[str], *, branch: str, base_sha: str) -> Worktree:
     """Let git make a worktree without files; call it while holding the lock of the clone."""
-    private = _private_of(path)
+    private = private_of(path)
     private.mkdir(parents=True)  # from here on `is_unfinished`
     try:
         git("worktree", "add", "--no-checkout", *where, git_dir=clone)
@@ -258,7 +258,7 @@ def _entries_of(clone: Path, path: Path) -> list[Path]:
 
 def _free_path(path: Path) -> Path:
     candidate, number = path, 2
-    while candidate.exists() or _private_of(candidate).exists():
+    while candidate.exists() or private_of(candidate).exists():
         candidate, number = path.with_name(f"{path.name}-{number}"), number + 1
     return candidate
 
@@ -276,7 +276,8 @@ def _free_branch(clone: Path, root: Path, wanted: str, base_sha: str) -> tuple[s
         name, number = f"{wanted}-{number}", number + 1
 
 
-def _private_of(path: Path) -> Path:
+def private_of(path: Path) -> Path:
+    """Return the folder of the worktree at `path` for what must not be in the clone."""
     return path.parent / _PRIVATE / path.name
 
 
@@ -295,7 +296,7 @@ def _write_record(worktree: Worktree) -> None:
 
 def find_record(path: Path) -> Worktree | None:
     """The worktree at `path`, or None if it was never finished or is being removed."""
-    private = _private_of(path)
+    private = private_of(path)
     try:
         fields = json.loads((private / _RECORD).read_text())
     except FileNotFoundError:
