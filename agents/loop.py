@@ -5,7 +5,6 @@ cards never travel as Celery tasks.
 """
 
 import asyncio
-import contextlib
 import logging
 import os
 import random
@@ -18,7 +17,7 @@ from uuid import uuid4
 from celery import bootsteps
 from django.conf import settings
 
-from agents import janitor, sandbox_watch, wakes
+from agents import chores, janitor, sandbox_watch, wakes
 from agents.database import Database
 from agents.endings import StopReason
 from agents.errands import ErrandWork
@@ -26,21 +25,17 @@ from agents.executors.builtin import BuiltinExecutor
 from agents.heartbeat import Heart
 from agents.process_trees import hide_own_environment
 from agents.rehearsal.server import RehearsalServer
-from agents.sandbox_levels import BUBBLEWRAP
-from agents.sandbox_mounts import copy_etc
 from agents.sandbox_probe import probe
 from agents.spares import Spares
 from agents.worker import RunWork
 from board.actions import claims, errands, workers
 from board.actions.credentials import model_access
-from board.actions.housekeeping import keep_house
 from board.models import Worker
 
 log = logging.getLogger(__name__)
 
 POLL_SECONDS = 1.0  # a lost wake-up costs at most this
 WATCH_SECONDS = 1.0  # how soon a cancelled run hears of it
-HOUSEKEEPING_SECONDS = 3.0  # also without a broker, which would let beat's tasks through
 ERRANDS_AT_ONCE = 2
 DRAIN_SECONDS = 8.0  # the supervisor kills after 10
 DATABASE_PAUSE_SECONDS = 2.0  # after a database error, so that logs do not fill the disk
@@ -123,8 +118,8 @@ class AgentLoop:
             asyncio.create_task(work)
             for work in (
                 self._watch(heart),
-                self._keep_house(),
-                self._copy_etc(),
+                chores.keep_house_forever(self._db),
+                chores.prepare_sandbox(),
                 janitor.tidy_forever(self._db),
                 sandbox_watch.watch(self.worker_id, probe(), self._db),
             )
@@ -248,21 +243,6 @@ class AgentLoop:
             for work in self.works():
                 if work.claim.run_id in cancelled:
                     work.stop(StopReason.CANCELLED)
-
-    async def _keep_house(self) -> None:
-        """Do what must not depend on a broker: wake runs whose time has come, and reap dead workers'."""
-        while True:
-            await asyncio.sleep(HOUSEKEEPING_SECONDS * random.uniform(0.8, 1.2))  # noqa: S311
-            try:
-                await self._db(keep_house)
-            except Exception as error:  # noqa: BLE001  tried again in seconds
-                log.warning("Housekeeping was left out: %s", error)
-
-    async def _copy_etc(self) -> None:
-        """Make what the first run's sandbox needs before there is a first run."""
-        if probe().name == BUBBLEWRAP:
-            with contextlib.suppress(OSError):  # the first run says it better
-                await asyncio.to_thread(copy_etc, settings.WORKSPACES)
 
     def works(self) -> list[RunWork]:
         """Return the runs in the slots."""
