@@ -164,8 +164,9 @@ class Browser:
     async def _reload(self) -> None:
         while True:
             await self._stale.wait()
-            self._stale.clear()
             await self.load()
+            # As in live.js, nothing asks for a second reading during the first; who resumes misses nothing.
+            self._stale.clear()
             await self.resume()
 
     async def take(self, frame: dict[str, Any]) -> None:
