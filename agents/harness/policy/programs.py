@@ -53,6 +53,8 @@ def allowing_rule(context: Context, arguments: Sequence[Argument]) -> str:
     name, rest = words[0], words[1:]
     if name in TELL_VERSION and rest in _VERSIONS:
         return "L1"
+    if rule := programs_installed.listing_rule(context, name, rest):
+        return rule
     special: dict[str, Callable[[Context, list[str]], str]] = {
         "git": programs_git.check,
         "command": _check_command,
@@ -75,7 +77,6 @@ def allowing_rule(context: Context, arguments: Sequence[Argument]) -> str:
         **programs_languages.CHECKS,
         **programs_build_more.CHECKS,
     }
-    special = programs_installed.with_queries(special)
     if name in special:
         return special[name](context, rest)
     if name in READERS:

@@ -1,10 +1,9 @@
 """What package managers tell of what is installed (rule L1, or L3 where they read the project's own files)."""
 
 import re
-from collections.abc import Callable
 
 from agents.harness.policy.context import Context
-from agents.harness.policy.programs_paths import Refused, check_values
+from agents.harness.policy.programs_paths import check_values
 
 _NAME = r"(?: (?!-)[\w.+:@/*~^-]+)"
 
@@ -35,27 +34,12 @@ _PROJECTS = {
 }  # fmt: skip
 
 
-def _query(
-    name: str, pattern: str, rule: str, fallback: Callable[[Context, list[str]], str] | None
-) -> Callable[[Context, list[str]], str]:
-    def check(context: Context, arguments: list[str]) -> str:
-        if re.fullmatch(pattern, " ".join(arguments)):
-            if rule == "L3":
-                check_values(context, arguments)
-            return rule
-        if fallback is not None:
-            return fallback(context, arguments)
-        raise Refused("A9", f"only its lists of what is installed are known of `{name}`")
-
-    return check
-
-
-def with_queries(
-    others: dict[str, Callable[[Context, list[str]], str]],
-) -> dict[str, Callable[[Context, list[str]], str]]:
-    """Return `others`, and for each package manager a check that also knows its lists."""
-    found = dict(others)
-    for rule, queries in (("L1", _QUERIES), ("L3", _PROJECTS)):
-        for name, pattern in queries.items():
-            found[name] = _query(name, pattern, rule, others.get(name))
-    return found
+def listing_rule(context: Context, name: str, arguments: list[str]) -> str:
+    """The rule that lets a package manager tell what is installed, "" if this is anything else."""
+    words = " ".join(arguments)
+    if name in _QUERIES and re.fullmatch(_QUERIES[name], words):
+        return "L1"
+    if name in _PROJECTS and re.fullmatch(_PROJECTS[name], words):
+        check_values(context, arguments)
+        return "L3"
+    return ""

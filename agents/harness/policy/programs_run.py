@@ -56,10 +56,13 @@ _TOX_FLAGS = frozenset(
 
 
 def check_pnpm(context: Context, arguments: list[str]) -> str:
-    """pnpm and yarn take no option after `exec NAME` for themselves."""
-    if arguments[:1] == ["exec"]:
-        return check_npx(context, [word for word in arguments[1:] if word != "--"])
-    return check_npm(context, arguments)
+    """pnpm and yarn run with `exec` what is installed, and take no option behind its name for themselves."""
+    if arguments[:1] != ["exec"]:
+        return check_npm(context, arguments)
+    words = [word for word in arguments[1:] if word != "--"]
+    if not words or words[0] not in _NPX_TOOLS:
+        raise Refused("A9", "this tool is not among those that run without asking")
+    return check_npx(context, words)
 
 
 def check_npm(context: Context, arguments: list[str]) -> str:
