@@ -23,8 +23,9 @@ from agents.sandbox_mounts import PrivateGit as SandboxGit
 from agents.sandbox_probe import probe
 from agents.workspaces.diffs import diff
 from agents.workspaces.hub import take_over
+from agents.workspaces.records import Worktree
 from agents.workspaces.saves import commit_all
-from agents.workspaces.worktrees import Worktree, private_git
+from agents.workspaces.worktrees import private_git
 
 
 @dataclass(frozen=True)

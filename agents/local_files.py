@@ -7,8 +7,8 @@ from agents.harness.secret_files import read_secrets
 from agents.known_secrets import learn, learn_from_worktree
 from agents.workspaces.copies import copy_files
 from agents.workspaces.errors import WorkspaceError
+from agents.workspaces.records import Worktree
 from agents.workspaces.sources import read_address
-from agents.workspaces.worktrees import Worktree
 
 
 def bring_local_files(

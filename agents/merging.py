@@ -20,9 +20,10 @@ from agents.workspaces.errors import WorkspaceError
 from agents.workspaces.git import Author
 from agents.workspaces.hub import HubState, fetch_hub
 from agents.workspaces.merges import Candidate, Conflict, land_merge, prepare_merge
+from agents.workspaces.records import find_worktree
 from agents.workspaces.removal import remove_worktree
 from agents.workspaces.saves import holds_more_than_saved
-from agents.workspaces.worktrees import check_out, delete_worktree, find_worktree
+from agents.workspaces.worktrees import check_out, delete_worktree
 from board.models import Card, Errand
 
 log = logging.getLogger(__name__)

@@ -21,7 +21,8 @@ from agents.process_trees import kill_left_in
 from agents.starts import Start, conflict_note, find_start
 from agents.workspaces.errors import WorkspaceError
 from agents.workspaces.hub import fetch_hub
-from agents.workspaces.worktrees import Worktree, add_worktree, find_worktree
+from agents.workspaces.records import Worktree, find_worktree
+from agents.workspaces.worktrees import add_worktree
 from board.actions import runs
 from board.actions.instructions import note_instructions
 

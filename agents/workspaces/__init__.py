@@ -9,6 +9,7 @@ from agents.workspaces.errors import GitError, WorkspaceError
 from agents.workspaces.git import REMOTE_VARIABLES, Author
 from agents.workspaces.hub import Fetched, HubState, fetch_hub, take_over
 from agents.workspaces.merges import Candidate, Conflict, land_merge, prepare_merge
+from agents.workspaces.records import Worktree, find_worktree
 from agents.workspaces.removal import (
     Leftover,
     LeftoverKind,
@@ -18,14 +19,7 @@ from agents.workspaces.removal import (
 )
 from agents.workspaces.repositories import Source, SourceKind, check_repository, create_first_commit
 from agents.workspaces.saves import Saved, commit_all
-from agents.workspaces.worktrees import (
-    PrivateGit,
-    Worktree,
-    add_worktree,
-    check_out,
-    find_worktree,
-    private_git,
-)
+from agents.workspaces.worktrees import PrivateGit, add_worktree, check_out, private_git
 
 __all__ = [
     "REMOTE_VARIABLES",

@@ -11,7 +11,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path, PurePosixPath
 
 from agents.workspaces.locks import locked
-from agents.workspaces.worktrees import Worktree
+from agents.workspaces.records import Worktree
 
 MAX_BYTES = 1_000_000  # of one file: settings, not data
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

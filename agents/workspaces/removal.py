@@ -11,18 +11,17 @@ from pathlib import Path
 from agents.workspaces.errors import WorkspaceError
 from agents.workspaces.git import git
 from agents.workspaces.hub import create_bare, take_ref
-from agents.workspaces.saves import commit_all
-from agents.workspaces.secret_checks import BY_NAME
-from agents.workspaces.trees import delete_tree, size_of
-from agents.workspaces.worktrees import (
+from agents.workspaces.records import (
     Worktree,
-    delete_worktree,
     find_record,
     is_unfinished,
     mark_for_removal,
-    private_git,
     private_of,
 )
+from agents.workspaces.saves import commit_all
+from agents.workspaces.secret_checks import BY_NAME
+from agents.workspaces.trees import delete_tree, size_of
+from agents.workspaces.worktrees import delete_worktree, private_git
 
 KEPT_REFS = "refs/kept/"
 

@@ -24,9 +24,9 @@ from agents.workspaces.git import (
 )
 from agents.workspaces.indexes import is_equal, is_intact, note_equal
 from agents.workspaces.locks import holding, locked
+from agents.workspaces.records import Worktree
 from agents.workspaces.refs import tip
 from agents.workspaces.secret_checks import SecretCheck
-from agents.workspaces.worktrees import Worktree
 
 MAX_FILE_BYTES = 100 * 1024 * 1024  # what the usual hosts refuse to take
 

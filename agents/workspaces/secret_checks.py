@@ -11,7 +11,7 @@ from agents.harness.policy.secrets import is_secret_name
 from agents.harness.redaction import Redactor
 from agents.workspaces.errors import GitError
 from agents.workspaces.git import git
-from agents.workspaces.worktrees import Worktree
+from agents.workspaces.records import Worktree
 
 MAX_BYTES = 5_000_000  # of one file that is looked through
 BY_NAME = ": named like a file of secrets"  # the end of why such a file is left out

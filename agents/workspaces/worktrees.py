@@ -5,9 +5,7 @@ worktree and in the run's private refs, logs and objects, nowhere else, so git c
 clone are safe; nothing here ever runs git with a configuration or an index that an agent can write.
 """
 
-import json
 import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,39 +14,18 @@ from agents.workspaces.git import CHECKOUT_TIMEOUT_SECONDS, git
 from agents.workspaces.hub import create_bare, restore_configuration
 from agents.workspaces.indexes import note_equal
 from agents.workspaces.locks import locked
+from agents.workspaces.records import (
+    PRIVATE,
+    Worktree,
+    find_record,
+    is_unfinished,
+    private_of,
+    recorded,
+    write_record,
+)
 from agents.workspaces.refs import is_branch_name, tip
 from agents.workspaces.spares import adopt
 from agents.workspaces.trees import delete_tree, spread
-
-_PRIVATE = ".private"
-_RECORD = "worktree.json"
-_BEING_REMOVED = "removing.json"
-
-
-@dataclass(frozen=True)
-class Worktree:
-    """A run's working tree. `branch` is the agent's branch in it, "" if it is only for checks.
-
-    `git_dir` is the machine's clone, `entry` its folder for git's own state of this worktree,
-    `private` the run's folder for what must not be in the clone.
-    """
-
-    path: Path
-    branch: str
-    base_sha: str
-    git_dir: Path
-    entry: Path
-    private: Path
-
-    @property
-    def saved_ref(self) -> str:
-        """The ref of the clone that holds what the harness has committed of this worktree."""
-        return f"refs/runs/{self.entry.name}"
-
-    @property
-    def index(self) -> Path:
-        """The harness's own index. The agent's is another, and each leaves the other alone."""
-        return self.private / "index"
 
 
 @dataclass(frozen=True)
@@ -118,22 +95,6 @@ def check_out(clone: Path, hub: Path, path: Path, sha: str) -> Worktree:
     return _filled(worktree, "")
 
 
-def find_worktree(root: Path, branch: str) -> Worktree | None:
-    """The worktree below `root` (the folder of a project's worktrees) that is on `branch`.
-
-    A run that continues on the same machine finds its files there, also those never committed.
-    """
-    return next((tree for tree in recorded(root) if tree.branch == branch), None)
-
-
-def recorded(root: Path) -> Iterator[Worktree]:
-    """All finished worktrees below `root` whose folders exist."""
-    for private in sorted((root / _PRIVATE).glob("*")):
-        worktree = find_record(root / private.name)
-        if worktree is not None and worktree.path.is_dir():
-            yield worktree
-
-
 def private_git(worktree: Worktree) -> PrivateGit:
     """What a sandbox mounts. Without those mounts an agent's git must not get `objects` either."""
     return PrivateGit(
@@ -154,7 +115,7 @@ def ensure_clone(clone: Path, hub: Path) -> None:
             delete_tree(fresh)
             create_bare(fresh)
             fresh.rename(clone)
-        for folder in (clone.parent, clone.parent / _PRIVATE):
+        for folder in (clone.parent, clone.parent / PRIVATE):
             folder.mkdir(exist_ok=True)
             spread(folder)
         restore_configuration(clone)
@@ -164,24 +125,12 @@ def ensure_clone(clone: Path, hub: Path) -> None:
             alternates.write_text(wanted)
 
 
-def mark_for_removal(worktree: Worktree) -> None:
-    """From now on nothing of `worktree` is anybody's work, also if deleting it is interrupted."""
-    record = worktree.private / _RECORD
-    if record.exists():
-        record.rename(worktree.private / _BEING_REMOVED)
-
-
 def delete_worktree(clone: Path, path: Path) -> None:
     """Delete all that belongs to the worktree at `path`, which must be nobody's work."""
     delete_tree(path)  # may take long, so without a lock
     with locked(clone):
         _unregister(clone, path)
     delete_tree(private_of(path))
-
-
-def is_unfinished(path: Path) -> bool:
-    """Whether `path` is what an interrupted creation or removal left."""
-    return private_of(path).exists() and find_record(path) is None
 
 
 def _register(clone: Path, path: Path, where: list[str], *, branch: str, base_sha: str) -> Worktree:
@@ -225,7 +174,7 @@ def _filled(worktree: Worktree, target_branch: str) -> Worktree:
         shutil.copyfile(worktree.entry / "index", worktree.index)
         note_equal(worktree.index, worktree.base_sha)
         _write_private_refs(worktree, target_branch)
-        _write_record(worktree)
+        write_record(worktree)
     except BaseException:
         delete_worktree(worktree.git_dir, worktree.path)
         raise
@@ -274,38 +223,3 @@ def _free_branch(clone: Path, root: Path, wanted: str, base_sha: str) -> tuple[s
         if found == base_sha and name not in taken:  # an interrupted call came this far
             return name, False
         name, number = f"{wanted}-{number}", number + 1
-
-
-def private_of(path: Path) -> Path:
-    """Return the folder of the worktree at `path` for what must not be in the clone."""
-    return path.parent / _PRIVATE / path.name
-
-
-def _write_record(worktree: Worktree) -> None:
-    """The last act of creation: from here on what the worktree holds is an agent's work."""
-    fields = {
-        "branch": worktree.branch,
-        "base_sha": worktree.base_sha,
-        "git_dir": str(worktree.git_dir),
-        "entry": str(worktree.entry),
-    }
-    draft = worktree.private / f"{_RECORD}.new"
-    draft.write_text(json.dumps(fields))
-    draft.rename(worktree.private / _RECORD)
-
-
-def find_record(path: Path) -> Worktree | None:
-    """The worktree at `path`, or None if it was never finished or is being removed."""
-    private = private_of(path)
-    try:
-        fields = json.loads((private / _RECORD).read_text())
-    except FileNotFoundError:
-        return None
-    return Worktree(
-        path=path,
-        branch=fields["branch"],
-        base_sha=fields["base_sha"],
-        git_dir=Path(fields["git_dir"]),
-        entry=Path(fields["entry"]),
-        private=private,
-    )

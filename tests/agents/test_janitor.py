@@ -15,7 +15,8 @@ from agents import janitor
 from agents.desk import places
 from agents.workspaces import Worktree, add_worktree, fetch_hub
 from agents.workspaces.locks import holding
-from agents.workspaces.worktrees import check_out, mark_for_removal
+from agents.workspaces.records import mark_for_removal
+from agents.workspaces.worktrees import check_out
 from board.models import Card, Project, Run
 from tests.agents.workspaces.repos import make_repository, run_git
 

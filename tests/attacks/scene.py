@@ -20,7 +20,8 @@ from agents.sandbox import Sandbox
 from agents.sandbox_levels import SandboxLevel
 from agents.sandbox_mounts import PrivateGit
 from agents.sandbox_probe import probe
-from agents.workspaces.worktrees import Worktree, private_git
+from agents.workspaces.records import Worktree
+from agents.workspaces.worktrees import private_git
 from tests.agents.workspaces.conftest import Place, place_in
 from tests.agents.workspaces.repos import make_repository, run_git
 

@@ -15,7 +15,7 @@ from agents.workspaces import (
     remove_remains,
     remove_worktree,
 )
-from agents.workspaces.worktrees import mark_for_removal
+from agents.workspaces.records import mark_for_removal
 from tests.agents.workspaces.conftest import Place
 from tests.agents.workspaces.repos import commit_files, run_git, write_files
 

@@ -9,8 +9,9 @@ import pytest
 
 from agents.workspaces import WorkspaceError, Worktree, commit_all
 from agents.workspaces import spares as spares_module
+from agents.workspaces.records import find_record
 from agents.workspaces.spares import UNUSED_SECONDS, drop_unused, prepare
-from agents.workspaces.worktrees import delete_worktree, ensure_clone, find_record
+from agents.workspaces.worktrees import delete_worktree, ensure_clone
 from tests.agents.workspaces.conftest import Place
 from tests.agents.workspaces.repos import run_git, write_files
 
