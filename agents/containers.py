@@ -16,6 +16,7 @@ from pathlib import Path
 from agents import processes, sandbox_network
 from agents.harness.ports import CommandResult
 from agents.harness.redaction import Redactor
+from agents.process_running import ProcessResult
 from agents.process_trees import MARKER
 from agents.sandbox import SPOOL_KEPT_ABOVE_BYTES
 from agents.sandbox_environment import neutral
@@ -150,6 +151,12 @@ class ContainerShell:
             spool=str(spool) if spool.exists() else None,
         )
 
+    def get_ready(self) -> None:
+        """A container is made when its command is known."""
+
+    def close(self) -> None:
+        """Nothing waits."""
+
     def _line(self, name: str, command: str) -> list[str]:
         bash = ["bash", "--noprofile", "--norc", "-c", command]
         if self._proxy is not None:
@@ -174,7 +181,7 @@ class ContainerShell:
     def _is_there(self) -> bool:
         return self._ask("image", "inspect", self._engine.image).exit_code == 0
 
-    def _ask(self, *arguments: str) -> processes.ProcessResult:
+    def _ask(self, *arguments: str) -> ProcessResult:
         return processes.run(
             [self._engine.program, *arguments],
             cwd=self._outputs,

@@ -13,6 +13,8 @@ from pathlib import Path
 from agents import cgroups, landlock, processes, sandbox_network, seccomp
 from agents.harness.ports import CommandResult
 from agents.harness.redaction import Redactor
+from agents.process_limits import Limits
+from agents.process_running import Started
 from agents.process_trees import tasks_of
 from agents.sandbox_environment import neutral
 from agents.sandbox_levels import BUBBLEWRAP, NONE, SandboxLevel
@@ -24,6 +26,7 @@ from agents.sandbox_mounts import (
     system_arguments,
     visible_search_path,
 )
+from agents.sandbox_ready import BASH, ReadySandbox
 
 SPOOL_KEPT_ABOVE_BYTES = 20_000  # shorter output is in the result as a whole
 
@@ -89,6 +92,7 @@ class Sandbox:
         self._interpreters = interpreter_folders(search_path, hidden=self._hidden)
         self._environment = self._neutral(inherited, search_path) | dict(extra_env or {})
         self._prefix: list[str] = []
+        self._ready = ReadySandbox(self._start)
         if self._level.name == BUBBLEWRAP:
             if git is not None:
                 git.prepare()
@@ -116,28 +120,13 @@ class Sandbox:
         Raises OSError or ValueError if bash cannot be given the command (too long, a NUL in it).
         """
         spool = self._outputs / f"command-{secrets.token_hex(4)}.txt"
-        bash = ["bash", "--noprofile", "--norc", "-c", command]
-        if self._proxy is not None:
-            bash = sandbox_network.command(bash)
-        with contextlib.ExitStack() as stack:
-            joining = self._counted(stack)
-            limits = _limits(self._level, is_counted=bool(joining))
-            if joining:  # one shell for both
-                argv, descriptors = self._isolated(bash, stack)
-                argv = limits.wrap(argv, first=joining)
-            else:  # the limits are set inside: a count of processes is one of a user namespace
-                argv, descriptors = self._isolated(limits.wrap(bash), stack)
-            result = processes.run(
-                argv,
-                cwd=self._workspace,
-                env={} if self._level.name == BUBBLEWRAP else self._environment,
+        with contextlib.ExitStack() as parts:
+            started = self._ready.take(command, parts) or self._start([*BASH, command], [], parts)
+            result = started.see_through(
                 timeout_seconds=timeout_seconds,
                 on_output=on_output,
                 cancel=cancel,
                 spool=spool,
-                merge_stderr=True,
-                die_with_parent=self._level.name == NONE,  # the others do that by themselves
-                pass_fds=descriptors,
                 # Before it reaches a file or the log, and across the borders of chunks.
                 make_filter=self._redactor.stream if self._redactor else None,
             )
@@ -149,6 +138,37 @@ class Sandbox:
             ended_by=result.ended_by,
             seconds=result.seconds,
             spool=str(spool) if spool.exists() else None,
+        )
+
+    def get_ready(self) -> None:
+        """Make the next command's sandbox before the command is known; on the first level only."""
+        if self._level.name == BUBBLEWRAP:
+            self._ready.make()
+
+    def close(self) -> None:
+        """End what waits for a command."""
+        self._ready.close()
+
+    def _start(
+        self, bash: Sequence[str], descriptors: Sequence[int], parts: contextlib.ExitStack
+    ) -> Started:
+        """Start bash in a sandbox; it inherits `descriptors`. What it needs until its end is in `parts`."""
+        if self._proxy is not None:
+            bash = sandbox_network.command(bash)
+        joining = self._counted(parts)
+        limits = _limits(self._level, is_counted=bool(joining))
+        if joining:  # one shell for both
+            argv, more = self._isolated(bash, parts)
+            argv = limits.wrap(argv, first=joining)
+        else:  # the limits are set inside: a count of processes is one of a user namespace
+            argv, more = self._isolated(limits.wrap(bash), parts)
+        return processes.start(
+            argv,
+            cwd=self._workspace,
+            env={} if self._level.name == BUBBLEWRAP else self._environment,
+            merge_stderr=True,
+            die_with_parent=self._level.name == NONE,  # the others do that by themselves
+            pass_fds=[*descriptors, *more],
         )
 
     def _isolated(
@@ -240,10 +260,10 @@ def _readable_copy(content: bytes) -> Iterator[int]:
         os.close(fd)
 
 
-def _limits(level: SandboxLevel, *, is_counted: bool) -> processes.Limits:
+def _limits(level: SandboxLevel, *, is_counted: bool) -> Limits:
     """Enough for a big build, too little to take the machine down."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return processes.Limits(
+    return Limits(
         cpu_seconds=_MAX_CPU_SECONDS,
         file_bytes=_MAX_FILE_BYTES,
         open_files=_MAX_OPEN_FILES,

@@ -130,8 +130,13 @@ class RunWork:
             after_turn=saver.after_turn,
             redactor=self._redactor,
         )
-        async with desk.network(self._sink):
-            await self._within_time_limit(brief, lambda: self._attempt(brief, desk, links, saver))
+        try:
+            async with desk.network(self._sink):
+                await self._within_time_limit(
+                    brief, lambda: self._attempt(brief, desk, links, saver)
+                )
+        finally:  # before the run is put aside: while it waits, nothing of it is here
+            await asyncio.to_thread(desk.shell.close)
 
     def _take_desk(self, desk: Desk) -> None:
         """From now on whatever ends this run early kills what runs at its desk."""

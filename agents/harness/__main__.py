@@ -60,7 +60,11 @@ async def _run(options: argparse.Namespace, key: str) -> int:
     )
     try:
         with tempfile.TemporaryDirectory(prefix="pullcord-") as folder:
-            return await _Session(options, journal, model, Path(folder), key).work()
+            session = _Session(options, journal, model, Path(folder), key)
+            try:
+                return await session.work()
+            finally:
+                session.close()
     finally:
         await model.close()
         if isinstance(journal, FileJournal):
@@ -115,6 +119,10 @@ class _Session:
             context=ToolContext(workspace, shell, outputs, redact=redactor.text),
             redactor=redactor,
         )
+
+    def close(self) -> None:
+        """End what waits for a command."""
+        self._shell.close()
 
     async def work(self) -> int:
         """Run until the checks pass, or there is no hope."""

@@ -113,6 +113,7 @@ class _Run:
     @classmethod
     async def open(cls, ports: Ports, config: RunConfig) -> "_Run":
         """Read the journal, or start it; close a model call that was lost with its worker."""
+        _get_shell_ready(ports)
         transcript = await Transcript.open(ports.journal, ports.redactor)
         if not transcript.entries:
             start = {
@@ -195,6 +196,7 @@ class _Run:
         self._ports.sink.emit("turn")
         counts = {"messages": len(request.messages), "max_tokens": request.max_tokens}
         seq = await self._transcript.begin(EntryKind.MODEL, counts)
+        _get_shell_ready(self._ports)
         reply: Reply | None = None
         try:
             reply = await self._ports.model.reply(request, on_text=self._on_text)
@@ -286,3 +288,8 @@ class _Run:
         )
         self._waited += 1
         await asyncio.sleep(seconds)
+
+
+def _get_shell_ready(ports: Ports) -> None:
+    """Have the next command prepared while something else is waited for."""
+    asyncio.get_running_loop().run_in_executor(ports.threads, ports.context.shell.get_ready)

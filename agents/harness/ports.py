@@ -274,3 +274,9 @@ class Shell(Protocol):
         cancel: threading.Event,
     ) -> CommandResult:
         """Run `command` with bash, and kill its whole process tree when it ends for any reason."""
+
+    def get_ready(self) -> None:
+        """Prepare for the next command, while nobody waits for it; it may come or not."""
+
+    def close(self) -> None:
+        """Let go of what was prepared. Commands still run afterwards."""

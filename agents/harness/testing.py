@@ -146,6 +146,12 @@ class NoShell:
     ) -> CommandResult:
         raise AssertionError(f"no command was expected: {command}")
 
+    def get_ready(self) -> None:
+        """Nothing is there to be prepared."""
+
+    def close(self) -> None:
+        """Nothing was."""
+
 
 def all_texts(messages: Sequence[Json]) -> list[str]:
     """Every text in a message list, the results' too, in order."""

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from agents import processes
-from agents.processes import Limits, ProcessResult
+from agents.process_limits import Limits
+from agents.process_running import ProcessResult
 
 LINUX = sys.platform == "linux"
 

@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -94,8 +94,9 @@ class Scene:
             "SOCKET": self.data / "product.sock",
         }
         lines = [f"export {name}='{value}'" for name, value in names.items()]
-        shell = self.shell(level, network=network)
-        return shell.run("\n".join([*lines, command]), timeout_seconds=seconds)
+        with closing(self.shell(level, network=network)) as shell:
+            shell.get_ready()  # as for an agent's command
+            return shell.run("\n".join([*lines, command]), timeout_seconds=seconds)
 
     def shared_files(self) -> dict[str, bytes]:
         """Everything outside the run's own folders, as it is now: files, links, folders."""

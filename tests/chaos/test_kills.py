@@ -1,5 +1,8 @@
 """F-17, C-27: a question outlives every process, and its answer is carried out exactly once."""
 
+from contextlib import suppress
+from pathlib import Path
+
 import pytest
 
 from tests.chaos.conftest import NewProject
@@ -58,24 +61,37 @@ def test_an_answer_that_no_worker_heard_is_carried_out_once(
     product.wait_for_card(ref, "review")
 
 
-def test_a_waiting_question_holds_no_slot(
+def test_a_waiting_question_holds_no_slot_and_no_process(
     parts: tuple[Product, MessagesApi], new_project: NewProject
 ) -> None:
     product, api = parts
     new_project("SLOT", {"old/a.txt": "x\n"})
-    api.script("Asks first", [call("bash", command=COMMAND), report("done", "Asked.")])
+    first = [call("bash", command="ls"), call("bash", command=COMMAND)]
+    api.script("Asks first", [*first, report("done", "Asked.")])
     api.script("Goes through", [report("done", "Went through.")])
     asking = product.card("SLOT", "Asks first")["ref"]
     product.queue(asking)
     question = product.wait_for_question()
+    place = f"{product.data}/workspaces/SLOT/{asking}-1-".encode()
+    product.until(lambda: not processes_at(place), seconds=10, what=lambda: "its processes to end")
     other = product.card("SLOT", "Goes through")["ref"]
     product.queue(other)
     product.wait_for_card(other, "review")  # with the only slot there is
     assert product.status(asking) == "running"
     requests = len(api.conversation("Asks first"))
-    assert requests == 1  # no model call while it waits
+    assert requests == 2  # no model call while it waits
     product.decide(question["id"], "deny", comment="Not now")
     product.wait_for_card(asking, "review")
+
+
+def processes_at(place: bytes) -> list[int]:
+    """Return the processes that were told of a path that begins so."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            if place in path.read_bytes():
+                found.append(int(path.parent.name))
+    return found
 
 
 def test_without_valkey_a_card_is_done_all_the_same(
