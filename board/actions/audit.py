@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from django.db import connection, transaction
@@ -16,7 +17,7 @@ from django.utils import timezone
 
 from board.actions.texts import clean
 from board.events import Actor
-from board.models import AuditEntry, Project, Run
+from board.models import AuditEntry, Project
 from board.redaction import redact
 
 EMPTY = "0" * 64  # the hash before the first entry
@@ -35,13 +36,21 @@ MAX_DATA = 16_000  # characters of all values together
 
 
 @dataclass(frozen=True)
+class Named:
+    """What an entry keeps of a project, where there is no need for more."""
+
+    pk: int
+    key: str
+
+
+@dataclass(frozen=True)
 class Act:
     """What is to be recorded. Values of `data` that are long are cut, with the SHA-256 of the whole."""
 
     kind: str
     by: Actor
-    project: Project | None = None
-    run: Run | None = None
+    project: "Project | Named | None" = None
+    run_id: int | None = None
     card: str = ""  # KEY-12
     step: int | None = None
     verdict: str = ""
@@ -58,41 +67,39 @@ def record(*acts: Act) -> None:
         number, previous = cursor.fetchone()
         for act in acts:
             number += 1
-            entry = _entry(act, number, previous)
-            previous = entry.hash
-            at = connection.ops.adapt_datetimefield_value(entry.at)
-            cursor.execute(_ADD, [at if name == "at" else getattr(entry, name) for name in STORED])
+            at = timezone.now()
+            entry = {**_entry(act), "number": number, "previous": previous}
+            previous = _hash(entry, at)
+            entry |= {"at": connection.ops.adapt_datetimefield_value(at), "hash": previous}
+            cursor.execute(_ADD, [entry[name] for name in STORED])
         cursor.execute(_MOVE_HEAD, [number, previous])
 
 
-def _entry(act: Act, number: int, previous: str) -> AuditEntry:
-    run, project = act.run, act.project
-    entry = AuditEntry(
-        number=number,
-        at=timezone.now(),
-        kind=act.kind,
-        actor=clean(act.by.name)[:120],
-        user_id=act.by.user_id,
-        project_id=project.pk if project else None,
-        project=project.key if project else "",
-        card=act.card,
-        run_id=run.pk if run else None,
-        step=act.step,
-        verdict=act.verdict,
-        rule=act.rule,
-        data=canonical(bounded(redact(clean(dict(act.data))))),
-        previous=previous,
-    )
-    entry.hash = hash_of(entry)
-    return entry
+def _entry(act: Act) -> dict[str, Any]:
+    """All that an entry says of `act`."""
+    return {
+        "kind": act.kind,
+        "actor": clean(act.by.name)[:120],
+        "user_id": act.by.user_id,
+        "project_id": act.project.pk if act.project else None,
+        "project": act.project.key if act.project else "",
+        "card": act.card,
+        "run_id": act.run_id,
+        "step": act.step,
+        "verdict": act.verdict,
+        "rule": act.rule,
+        "data": canonical(bounded(redact(clean(dict(act.data))))),
+    }
 
 
 def hash_of(entry: AuditEntry) -> str:
     """Return the SHA-256 of all of an entry but its `hash`."""
-    fields = {name: getattr(entry, name) for name in HASHED}
-    return hashlib.sha256(
-        canonical({**fields, "at": entry.at.isoformat(timespec="microseconds")}).encode()
-    ).hexdigest()
+    return _hash({name: getattr(entry, name) for name in HASHED}, entry.at)
+
+
+def _hash(values: Mapping[str, Any], at: datetime) -> str:
+    text = canonical({**values, "at": at.isoformat(timespec="microseconds")})
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def canonical(value: Any) -> str:

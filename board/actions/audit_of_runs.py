@@ -7,9 +7,9 @@ from typing import Any
 from django.db import connection
 
 from board.actions import audit
-from board.actions.audit import Act, canonical
+from board.actions.audit import Act, Named, canonical
 from board.events import Actor
-from board.models import Approval, Card, Project, Run
+from board.models import Approval, Card, Run
 from board.states import StepStatus
 
 Json = Mapping[str, Any]
@@ -112,7 +112,7 @@ def record_answer(approval: Approval, card: Card, *, by: Actor, status: str) -> 
             "approval_answered",
             by,
             project=card.project,
-            run=approval.run,
+            run_id=approval.run_id,
             card=card.ref,
             step=approval.step.seq,
             rule=approval.rule,
@@ -128,8 +128,8 @@ def _act(run_id: int, seq: int, kind: str, **values: Any) -> Act:
     return Act(
         kind,
         Actor(agent or "agent"),
-        project=Project(pk=project_id, key=key),
-        run=Run(pk=run_id),
+        project=Named(project_id, key),
+        run_id=run_id,
         card=f"{key}-{number}",
         step=seq,
         **values,

@@ -12,9 +12,10 @@ from django.db import connection, transaction
 from django.db.models.functions import Now
 
 from board.actions.audit_of_runs import record_call, record_result
+from board.actions.clock import now_in_sql
 from board.actions.texts import clean
 from board.errors import LeaseLostError, TransitionError
-from board.models import Approval, Step, Usage
+from board.models import Approval, Step
 from board.states import HELD, ApprovalStatus, StepKind, StepStatus
 
 Json = dict[str, Any]
@@ -49,21 +50,20 @@ def begin_step(
     status: StepStatus = StepStatus.STARTED,
 ) -> int:
     """Add a step and return its seq. Raises LeaseLostError if `fence` is stale."""
+    request, response = clean(request), clean(response)
     with transaction.atomic():
         seq = take_seq(run_id, fence)
-        ended = {"ended_at": Now()} if status == StepStatus.DONE else {}
-        Step.objects.create(
-            run_id=run_id,
-            seq=seq,
-            kind=kind,
-            status=status,
-            fence=fence,
-            request=clean(request),
-            response=clean(response),
-            **ended,
-        )
+        now = now_in_sql()
+        ended = now if status == StepStatus.DONE else "NULL"
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "INSERT INTO board_step "  # noqa: S608  expressions of ours
+                "(run_id, seq, kind, status, fence, request, response, started_at, ended_at) "
+                f"VALUES (%s, %s, %s, %s, %s, %s, %s, {now}, {ended})",
+                [run_id, seq, kind, status, fence, json.dumps(request), _json_or_null(response)],
+            )
         if kind == StepKind.TOOL:
-            record_call(run_id, seq, clean(request), response=clean(response))
+            record_call(run_id, seq, request, response=response)
     return seq
 
 
@@ -91,18 +91,14 @@ def finish_step(
     usage: Mapping[str, Any] | None = None,
 ) -> None:
     """Close a step with its outcome; `usage` (of a model turn) is booked in the same transaction."""
+    response = clean(response)
     with transaction.atomic():
         _check_fence(run_id, fence, usage)
-        step = _step(run_id, seq)
-        closed = Step.objects.filter(
-            pk=step.pk, status__in=[StepStatus.STARTED, StepStatus.PENDING]
-        ).update(status=status, response=clean(response), ended_at=Now())
-        if not closed:
-            raise TransitionError(f"Step {seq} is already over.")
+        step = _close(run_id, seq, status, response)
         if usage is not None:
-            Usage.objects.create(run_id=run_id, step_id=step.pk, **usage)
+            _book(run_id, step.pk, usage)
         elif step.kind == StepKind.TOOL:
-            record_result(run_id, seq, step.request, clean(response), status=status)
+            record_result(run_id, seq, step.request, response, status=status)
 
 
 def resume_step(run_id: int, fence: int, *, seq: int) -> None:
@@ -137,13 +133,33 @@ def _check_fence(run_id: int, fence: int, usage: Mapping[str, Any] | None = None
             raise LeaseLostError("Another worker holds this run now.")
 
 
-def _step(run_id: int, seq: int) -> Step:
-    """Return what is known of a step before it is closed. Raises TransitionError if there is none."""
+def _close(run_id: int, seq: int, status: StepStatus, response: Json) -> Step:
+    """Close a step and return what is known of it. Raises TransitionError if it is not open."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT id, kind, request FROM board_step WHERE run_id = %s AND seq = %s", [run_id, seq]
+            f"UPDATE board_step SET status = %s, response = %s, ended_at = {now_in_sql()} "  # noqa: S608
+            "WHERE run_id = %s AND seq = %s AND status IN (%s, %s) RETURNING id, kind, request",
+            [status, json.dumps(response), run_id, seq, StepStatus.STARTED, StepStatus.PENDING],
         )
         row = cursor.fetchone()
     if row is None:
-        raise TransitionError(f"There is no step {seq}.")
+        is_over = Step.objects.filter(run_id=run_id, seq=seq).exists()
+        raise TransitionError(
+            f"Step {seq} is already over." if is_over else f"There is no step {seq}."
+        )
     return Step(pk=row[0], kind=row[1], request=json.loads(row[2]))
+
+
+def _book(run_id: int, step_id: int, usage: Mapping[str, Any]) -> None:
+    """Add the usage of a model turn; a count that is missing is 0, a missing cost is not known."""
+    counts = [usage.get(name, None if name == "cost_microusd" else 0) for name in COUNTED]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO board_usage (run_id, step_id, model, purpose, {', '.join(COUNTED)}, created_at) "  # noqa: S608
+            f"VALUES (%s, %s, %s, %s, {', '.join(['%s'] * len(COUNTED))}, {now_in_sql()})",
+            [run_id, step_id, usage["model"], usage.get("purpose", "loop"), *counts],
+        )
+
+
+def _json_or_null(value: Json | None) -> str | None:
+    return None if value is None else json.dumps(value)

@@ -117,7 +117,7 @@ def return_to_review(errand: Errand, *, reason: str, files: Sequence[str] = (), 
 
 
 def _record(kind: str, card: Card, *, by: Actor, **data: str) -> None:
-    audit.record(Act(kind, by, project=card.project, run=card.run, card=card.ref, data=data))
+    audit.record(Act(kind, by, project=card.project, run_id=card.run_id, card=card.ref, data=data))
 
 
 def _card_of(errand: Errand) -> Card:
