@@ -43,6 +43,8 @@ WAIT_SECONDS = 120.0  # several products at once start and work on two cores
 FIRST_LOOK_SECONDS, LOOK_SECONDS = 0.1, 0.4
 SQLITE = "pullcord.sqlite3"
 OWNER = "alice@example.org"
+# What `manage.py up` adds for a worker; tests/test_warm.py holds this to it.
+WORKER_ENVIRONMENT = {"CELERY_SKIP_CHECKS": "1", "MALLOC_ARENA_MAX": "2"}
 
 T = TypeVar("T")
 Json = dict[str, Any]
@@ -143,24 +145,29 @@ class Product:
             if name == "valkey":
                 command = [str(get_binary_path()), "--port", "0", "--save", ""]
                 socket_path = str(self._sockets / "valkey.sock")
-                child = self._execute([*command, "--unixsocket", socket_path], log)
+                command += ["--unixsocket", socket_path]
+                child = self._execute(command, log, self._environment)
             elif self._warm:
                 child = template().fork(
-                    self._arguments(name),
-                    environment=self._environment,
+                    self.arguments(name),
+                    environment=self._environment_of(name),
                     folder=ROOT,
                     output=log,
                     errors=log,
                 )
             else:
-                child = self._execute([sys.executable, *self._arguments(name)], log)
+                child = self._execute(
+                    [sys.executable, *self.arguments(name)], log, self._environment_of(name)
+                )
         self._children[name] = child
 
-    def _execute(self, command: Sequence[str], log: IO[bytes]) -> subprocess.Popen[bytes] | Child:
+    def _execute(
+        self, command: Sequence[str], log: IO[bytes], environment: Mapping[str, str]
+    ) -> subprocess.Popen[bytes] | Child:
         return subprocess.Popen(
             command,
             cwd=ROOT,
-            env=self._environment,
+            env=dict(environment),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -168,14 +175,17 @@ class Product:
             preexec_fn=die_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509
         )
 
-    def _arguments(self, name: str) -> list[str]:
-        """Return what follows `python` in the command of `web` or `worker-N`."""
+    def arguments(self, name: str) -> list[str]:
+        """Return what follows `python` in the command of `web` or `worker-N`: as `manage.py up` starts it."""
         if name == "web":
-            where = ["-b", "127.0.0.1", "-p", str(self.port), "--verbosity", "0"]
-            return ["-m", "daphne", *where, "board.asgi:application"]
-        celery = ["-m", "celery", "-A", "board", "worker", "--pool", "threads", "-c", "2"]
-        quiet = ["--without-gossip", "--without-mingle", "--loglevel", "WARNING"]
-        return [*celery, "-Q", "agents,housekeeping", "-n", f"{name}@test", *quiet]
+            return ["-m", "agents.web", "--host", "127.0.0.1", "--port", str(self.port)]
+        celery = ["-m", "celery", "--quiet", "-A", "board", "worker"]
+        threads = ["--pool", "threads", "--concurrency", "2", "-Q", "agents,housekeeping"]
+        alone = ["--without-gossip", "--without-mingle", "--without-heartbeat"]
+        return [*celery, *threads, *alone, "--loglevel", "WARNING", "-n", f"{name}@test"]
+
+    def _environment_of(self, name: str) -> Mapping[str, str]:
+        return self._environment if name == "web" else WORKER_ENVIRONMENT | self._environment
 
     def kill(self, name: str, number: int = signal.SIGKILL) -> None:
         """Send a signal to a process, and wait for its end unless it is SIGSTOP or SIGCONT."""

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.product import ROOT
+from agents.starting import programs
+from tests.product import ROOT, WORKER_ENVIRONMENT, Product
 from tests.warm import Child, Template, can_fork, template, template_environment
 
 pytestmark = [
@@ -58,7 +59,7 @@ json.dump({
     "signals": {number: str(signal.getsignal(number)) for number in range(1, 32)},
     "blocked": list(signal.pthread_sigmask(signal.SIG_BLOCK, [])), "warnings": sys.warnoptions,
     "threads": threading.active_count(), "input": sys.stdin.read(), "umask": os.umask(0), "nice": os.nice(0),
-    "ours": [name for name in ("pytest", "board", "agents", "tests.product") if name in sys.modules],
+    "ours": [name for name in ("pytest", "board", "tests.product") if name in sys.modules],
 }, sys.stdout)
 """
 
@@ -225,3 +226,37 @@ def test_another_python_is_started_by_exec():
     assert can_fork({**same, "PULLCORD_SLOTS": "3"})
     assert not can_fork({**same, "PYTHONDEVMODE": "1"})
     assert not can_fork({name: value for name, value in same.items() if name != "PYTHONWARNINGS"})
+
+
+def test_a_product_of_the_tests_is_started_as_the_real_one(tmp_path):
+    product = Product(tmp_path, None)
+    web, worker = programs("127.0.0.1", product.port)[-2:]
+    assert [sys.executable, *product.arguments("web")] == web.argv
+    named = [sys.executable, *product.arguments("worker-0")]
+    assert named == [*worker.argv, "-n", "worker-0@test"]
+    assert worker.environment.items() >= WORKER_ENVIRONMENT.items()
+    assert worker.environment.keys() - web.environment.keys() == WORKER_ENVIRONMENT.keys()
+
+
+READERS = """
+import importlib, os
+from collections import UserDict
+from tests import warm_template
+
+class Environment(UserDict):
+    def __getitem__(self, name):
+        read.append(name)
+        return super().__getitem__(name)
+
+for name in warm_template.LIBRARIES:
+    importlib.import_module(name)
+read, os.environ = [], Environment(os.environ)
+for name in warm_template.PLAIN:
+    importlib.import_module(name)
+print(read)
+"""
+
+
+def test_what_of_ours_is_imported_once_reads_no_environment_meanwhile():
+    command = [sys.executable, "-W", "ignore", "-c", READERS]
+    assert subprocess.check_output(command, cwd=ROOT, text=True) == "[]\n"

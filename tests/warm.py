@@ -1,8 +1,8 @@
 """Starts a product's processes with the libraries already imported: that is most of what a start costs.
 
 A worker imports Django, Celery and the model's client, which takes four seconds of processor time, and a
-test run starts some hundred processes. So a template (tests/warm_template.py) imports the libraries once,
-nothing of ours and no settings, and forks for each start. The child gets its own environment, folder,
+test run starts some hundred processes. So a template (tests/warm_template.py) imports the libraries and our
+plain Python once, no board and no settings, and forks for each start. The child gets its own environment, folder,
 streams and session, and then runs exactly what the command would run. It is a real process with its own
 pid: killed, stopped and waited for like any other.
 

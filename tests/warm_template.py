@@ -1,7 +1,9 @@
 """The process that imports the libraries once and forks for each start of a product: see tests/warm.py.
 
-It must import nothing of ours, no settings and nothing of the tests' own libraries: whatever is here,
-each child has. It has one thread and no connection but the one to the tests.
+It must import nothing of the board, no settings and nothing of the tests' own libraries: whatever is here,
+each child has. Of ours it imports what is plain Python (`make check` sees that it knows neither Django nor
+the board), for that reads nothing of its environment before it is called. It has one thread and no
+connection but the one to the tests.
 
     python -m tests.warm_template FD
 """
@@ -64,8 +66,35 @@ LIBRARIES = (
     "whitenoise.middleware",
     "yaml",
 )
+# The half of what a worker loads of ours that needs no settings.
+PLAIN = (
+    "agents.container_probe",
+    "agents.executors.builtin",
+    "agents.harness.policy.decide",
+    "agents.harness.redacted_logs",
+    "agents.harness.tools.registry",
+    "agents.hunks",
+    "agents.instructions",
+    "agents.looking_through",
+    "agents.rehearsal.server",
+    "agents.sandbox_probe",
+    "agents.saving",
+    "agents.shown",
+    "agents.starts",
+    "agents.unboxed_checks",
+    "agents.verification",
+    "agents.wakes",
+    "agents.workspaces.checkouts",
+    "agents.workspaces.delivery",
+    "agents.workspaces.hub",
+    "agents.workspaces.merges",
+    "agents.workspaces.news",
+    "agents.workspaces.sources",
+    "agents.workspaces.spares",
+    "agents.workspaces.worktrees",
+)
 # What processes must not share (an event loop), and what must see the environment of its process first.
-FORBIDDEN = ("agents", "board", "daphne.server", "ninja", "twisted.internet.reactor")
+FORBIDDEN = ("board", "daphne.server", "ninja", "twisted.internet.reactor")
 
 
 @dataclass(frozen=True)
@@ -93,7 +122,7 @@ def import_libraries() -> None:
     """Import what every process needs. Fails if that made anything that processes must not share."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they are not ours, and there is no log to put them in
-        for name in LIBRARIES:
+        for name in LIBRARIES + PLAIN:
             importlib.import_module(name)
     settings = importlib.import_module("django.conf").settings
     loaded = [name for name in FORBIDDEN if name in sys.modules]
