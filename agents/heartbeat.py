@@ -21,6 +21,7 @@ from board.actions import workers
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.5
+LEAVING_SECONDS = 0.5
 STUCK_CODE = 70  # EX_SOFTWARE
 
 
@@ -95,10 +96,14 @@ class Heart:
             return
         self._renewed_at = now
         # A run that was claimed while the statement ran has its lease from the claim.
-        lost = {run_id for run_id, since in ours.items() if since < now} - beat.held_runs
-        if lost:
-            log.warning("The leases of runs %s are gone", sorted(lost))
-            self._body.abandon(lost)
+        gone = {run_id for run_id, since in ours.items() if since < now} - beat.held_runs
+        # A run that ended or asked just now has given its lease back itself, and is leaving its slot.
+        if gone and not self._stop.wait(LEAVING_SECONDS):
+            still = self._body.held()
+            gone = {run_id for run_id in gone if still.get(run_id) == ours[run_id]}
+        if gone:
+            log.warning("The leases of runs %s are gone", sorted(gone))
+            self._body.abandon(gone)
 
     def _watch_forever(self) -> None:
         """Kill what runs before its lease ends, and the whole process when its loop is stuck for good."""

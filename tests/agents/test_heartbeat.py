@@ -113,3 +113,24 @@ def test_a_run_that_another_worker_holds_is_stopped(heart: Heart, running: Run, 
         heart.feed(busy=1, lag_ms=0)
         assert time.monotonic() - began < WAIT_SECONDS
     assert body.abandoned[0] == {running.pk}
+
+
+def test_a_run_that_has_just_given_its_lease_back_is_no_loss(
+    heart: Heart, running: Run, body: Body, caplog: pytest.LogCaptureFixture
+) -> None:
+    Run.objects.filter(pk=running.pk).update(worker="00000000-0000-0000-0000-000000000001")
+    looks = 0
+
+    def leaving() -> dict[int, float]:
+        nonlocal looks
+        looks += 1
+        return body.runs if looks == 1 else {}  # it leaves its slot while the heart beats
+
+    body.held = leaving  # type: ignore[method-assign]
+    began = time.monotonic()
+    while looks < 3:
+        heart.feed(busy=1, lag_ms=0)
+        assert time.monotonic() - began < WAIT_SECONDS
+        time.sleep(0.1)
+    assert body.abandoned == []
+    assert "are gone" not in caplog.text
