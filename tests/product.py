@@ -176,9 +176,10 @@ class Product:
         )
 
     def arguments(self, name: str) -> list[str]:
-        """Return what follows `python` in the command of `web` or `worker-N`: as `manage.py up` starts it."""
+        """Return what follows `python` in the command of `web` or `worker-N`; a worker's is the real one."""
         if name == "web":
-            return ["-m", "agents.web", "--host", "127.0.0.1", "--port", str(self.port)]
+            where = ["-b", "127.0.0.1", "-p", str(self.port), "--verbosity", "0"]
+            return ["-m", "daphne", *where, "board.asgi:application"]
         celery = ["-m", "celery", "--quiet", "-A", "board", "worker"]
         threads = ["--pool", "threads", "--concurrency", "2", "-Q", "agents,housekeeping"]
         alone = ["--without-gossip", "--without-mingle", "--without-heartbeat"]
