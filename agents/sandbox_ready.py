@@ -42,21 +42,17 @@ class ReadySandbox:
         with self._lock:
             if self._started is not None or self._is_closed or not _places.acquire(blocking=False):
                 return
-            with contextlib.ExitStack() as parts:
+            with contextlib.ExitStack() as parts, contextlib.suppress(OSError):
                 parts.callback(_places.release)
                 exit_, self._entrance = os.pipe()
                 parts.callback(os.close, self._entrance)
-                try:
+                with os.fdopen(exit_, "rb", buffering=0):
                     self._started = self._start([*BASH, _waiting(exit_)], [exit_], parts)
-                except OSError:
-                    return
-                finally:
-                    os.close(exit_)
                 self._parts = parts.pop_all()
 
     def take(self, command: str, parts: contextlib.ExitStack) -> Started | None:
         """Give `command` to the one that waits; what it needs goes over to `parts`. None if none waits."""
-        text = command.encode()
+        text = os.fsencode(command)  # as an argument would be
         if len(text) > _LONGEST or "\0" in command:
             return None
         with self._lock:

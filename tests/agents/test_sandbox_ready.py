@@ -1,5 +1,6 @@
 """The sandbox that is made before its command is known: it is like any other, and nothing of it is left."""
 
+import errno
 import os
 import signal
 import threading
@@ -10,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from agents.process_trees import MARKER
 from agents.sandbox import Sandbox
 from agents.sandbox_probe import probe
 from agents.sandbox_ready import MOST_READY
@@ -44,19 +44,15 @@ def sandbox_in(folder: Path) -> Sandbox:
 
 
 def waiting_in(folder: Path) -> list[int]:
-    """The sandboxes of a folder that run now: the outermost process of each."""
+    """The sandboxes of a folder that run now: of each the process that we have started."""
     found = []
     for path in Path("/proc").glob("[0-9]*"):
         try:
-            is_ours = f"{MARKER}=".encode() in (path / "environ").read_bytes()
             words = (path / "cmdline").read_bytes().split(b"\0")
+            state, parent = (path / "stat").read_text().rpartition(")")[2].split()[:2]
         except OSError:
             continue
-        if (
-            is_ours
-            and bytes(folder / "workspace") in words
-            and os.getpgid(int(path.name)) == int(path.name)
-        ):
+        if bytes(folder / "workspace") in words and int(parent) == os.getpid() and state != "Z":
             found.append(int(path.name))
     return found
 
@@ -128,6 +124,7 @@ def test_if_it_was_killed_the_command_runs_all_the_same(shell: Sandbox, tmp_path
         "kill -9 $$",
         "echo " + "x" * 20_000,
         "IFS=: read a b <<< 'one:two'; echo $b",
+        "printf %s '\udcff\udcc3(' ä | od -c",
         "cat",
         "syntax ( error",
     ],
@@ -143,6 +140,22 @@ def test_a_nul_is_refused_as_everywhere(shell: Sandbox) -> None:
     shell.get_ready()
     with pytest.raises(ValueError, match="null byte"):
         shell.run("echo a\0b", timeout_seconds=20)
+
+
+def test_without_room_for_one_nothing_is_made_and_the_next_command_runs(
+    shell: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full() -> tuple[int, int]:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    for _ in range(MOST_READY + 1):  # each gives its place back
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "pipe", full)
+            shell.get_ready()
+    assert waiting_in(tmp_path) == []
+    shell.get_ready()
+    assert waiting_in(tmp_path) != []
+    assert output(shell, "echo works") == "works\n"
 
 
 def test_closing_ends_it_and_no_other_is_made(shell: Sandbox, tmp_path: Path) -> None:
