@@ -8,6 +8,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -111,7 +112,7 @@ def test_the_set_up_needs_the_standard_library_only():
         for node in ast.walk(parse(ROOT / "board/management/setup.py"))
         if isinstance(node, ast.Import | ast.ImportFrom)
     ]
-    imported = {name.split(".")[0] for node in imports for name in names(ast.Module([node], []))}
+    imported = {name.split(".")[0] for node in imports for name in dotted(ast.Module([node], []))}
     assert imported <= sys.stdlib_module_names
 
 
@@ -191,6 +192,7 @@ def relative(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
+@cache
 def parse(path: Path) -> ast.Module:
     return ast.parse(path.read_text(), filename=str(path))
 
@@ -200,12 +202,17 @@ def uses(pattern: re.Pattern[str]) -> set[str]:
     return {
         relative(path)
         for path in SOURCES
-        if any(re.fullmatch(rf"({pattern.pattern})(\..+)?", name) for name in names(parse(path)))
+        if any(re.fullmatch(rf"({pattern.pattern})(\..+)?", name) for name in names(path))
     }
 
 
-def names(tree: ast.Module) -> Iterator[str]:
-    """Every dotted name that is imported or used, as the import spells it."""
+@cache
+def names(path: Path) -> frozenset[str]:
+    """Every dotted name that a module imports or uses, as the import spells it."""
+    return frozenset(dotted(parse(path)))
+
+
+def dotted(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
