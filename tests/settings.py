@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 
 os.environ["PULLCORD_DATA"] = os.environ.get("PULLCORD_TEST_DATA") or tempfile.mkdtemp(
-    prefix="pullcord-tests-"
+    prefix="pullcord-tests-", dir=os.environ.get("PULLCORD_TESTS_SHARED")
 )
 os.environ["SECRET_KEY"] = "only-for-tests-" + "x" * 40
 for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "DATABASE_URL", "REDIS_URL"):
