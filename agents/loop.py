@@ -155,10 +155,11 @@ class AgentLoop:
                 await asyncio.sleep(DATABASE_PAUSE_SECONDS)
             else:
                 log.info(
-                    "Worker %s with %s slots, sandbox: %s",
+                    "Worker %s with %s slots. Sandbox level %s: %s",
                     self.worker_id,
                     len(self._slots),
                     level.name,
+                    level.message,
                 )
                 return
 

@@ -8,6 +8,7 @@ unless it is the best.
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -17,6 +18,10 @@ from agents.sandbox_levels import BUBBLEWRAP, LANDLOCK, NONE, SandboxLevel
 
 _PROBE_SECONDS = 10.0
 _NO_NESTED_NAMESPACES = "--disable-userns"  # bubblewrap 0.8 and later
+# What engines leave in the containers that they start: Docker and podman.
+_CONTAINER_MARKS = (Path("/.dockerenv"), Path("/run/.containerenv"))
+# bubblewrap makes namespaces and mounts a /proc of its own, which the default profiles forbid.
+CONTAINER_OPTIONS = ("seccomp=unconfined", "apparmor=unconfined", "systempaths=unconfined")
 _ASKS = "so each shell command that does more than read has to be approved"
 
 
@@ -70,10 +75,16 @@ def _bubblewrap() -> tuple[SandboxLevel | None, str]:
         why = _try(level)
         if not why:
             return level, ""
-    return None, (
-        f"bubblewrap does not work here ({why}). "
-        "The machine must allow unprivileged user namespaces (kernel, container or AppArmor)."
-    )
+    return None, f"bubblewrap does not work here ({why}). {remedy()}"
+
+
+def remedy(container_marks: Iterable[Path] = _CONTAINER_MARKS) -> str:
+    """Return what to do for bubblewrap. No engine says what it forbids in a container, so all is named."""
+    allow = "The machine must allow unprivileged user namespaces"
+    if any(mark.exists() for mark in container_marks):
+        options = " ".join(f"--security-opt {option}" for option in CONTAINER_OPTIONS)
+        return f"This is a container: start it with {options} and look again. {allow} too."
+    return f"{allow} (kernel, container or AppArmor)."
 
 
 def _landlock(why_not_better: str) -> tuple[SandboxLevel | None, str]:

