@@ -16,7 +16,7 @@ RUN apt-get update \
     && apt-get install -y --no-install-recommends bubblewrap git openssh-client tini \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --create-home --uid 1000 pullcord \
-    && install -d -o pullcord /data
+    && install -d -m 700 -o pullcord -g pullcord /data
 COPY --from=build /pullcord /pullcord
 WORKDIR /pullcord
 USER pullcord
