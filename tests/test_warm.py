@@ -12,7 +12,15 @@ import pytest
 
 from agents.starting import programs
 from tests.product import ROOT, WORKER_ENVIRONMENT, Product
-from tests.warm import Child, Template, can_fork, template, template_environment
+from tests.warm import (
+    SHARED_TEMPLATE,
+    Child,
+    OwnTemplate,
+    can_fork,
+    shared_template,
+    template,
+    template_environment,
+)
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="forks on Linux only"),
@@ -170,20 +178,30 @@ with open("/dev/null", "wb") as none:
     for _ in range(2):
         children.append(template().fork(["-c_is_a_file.py"], environment=template_environment(),
             folder=Path(sys.argv[1]), output=none, errors=none))
-print(template().process.pid, *(child.pid for child in children), flush=True)
+own = getattr(template(), "process", None)
+print(*([own.pid] if own else []), *(child.pid for child in children), flush=True)
 time.sleep(600)
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_a_fork_dies_with_the_tests_however_they_die(tmp_path, number: int):
-    (tmp_path / "-c_is_a_file.py").write_text("import time; time.sleep(600)")
+def start_two(folder: Path, **environment: str) -> tuple[subprocess.Popen[str], list[int]]:
+    """Start tests that fork twice, and return the processes that they have."""
+    (folder / "-c_is_a_file.py").write_text("import time; time.sleep(600)")
     tests = subprocess.Popen(
-        [sys.executable, "-c", STARTER, str(tmp_path)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", STARTER, str(folder)],
+        cwd=ROOT,
+        env={**os.environ, SHARED_TEMPLATE: "", **environment},
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert tests.stdout
     with tests.stdout as lines:
-        pids = [int(word) for word in lines.readline().split()]
+        return tests, [int(word) for word in lines.readline().split()]
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_fork_dies_with_the_tests_however_they_die(tmp_path, number: int):
+    tests, pids = start_two(tmp_path)
     assert len(pids) == 3
     assert all(is_alive(pid) for pid in pids)
     tests.send_signal(number)
@@ -191,9 +209,24 @@ def test_a_fork_dies_with_the_tests_however_they_die(tmp_path, number: int):
     wait_for_the_end(*pids)
 
 
+def test_of_a_shared_template_a_fork_dies_with_the_tests_that_asked_for_it(tmp_path):
+    with shared_template() as path:
+        tests, pids = start_two(tmp_path, **{SHARED_TEMPLATE: path})
+        others, of_others = start_two(tmp_path, **{SHARED_TEMPLATE: path})
+        assert len(pids) == len(of_others) == 2
+        assert all(is_alive(pid) for pid in (*pids, *of_others))
+        tests.kill()
+        tests.wait(WAIT_SECONDS)
+        wait_for_the_end(*pids)
+        assert all(is_alive(pid) for pid in of_others)
+    wait_for_the_end(*of_others)
+    others.kill()
+    others.wait(WAIT_SECONDS)
+
+
 def test_a_fork_dies_with_its_template_and_says_so(tmp_path):
     (tmp_path / "program.py").write_text("import time; time.sleep(600)")
-    own = Template()
+    own = OwnTemplate()
 
     def start() -> Child:
         with tempfile.TemporaryFile() as output:
@@ -209,7 +242,7 @@ def test_a_fork_dies_with_its_template_and_says_so(tmp_path):
     own.process.kill()
     assert child.wait(WAIT_SECONDS) == -signal.SIGKILL
     wait_for_the_end(child.pid)
-    with pytest.raises(RuntimeError, match="template has ended: -9"):
+    with pytest.raises(RuntimeError, match="template has ended"):
         start()
     own.close()
 

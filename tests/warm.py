@@ -9,8 +9,10 @@ pid: killed, stopped and waited for like any other.
 What looks at a process from outside sees the template's /proc/PID/environ and cmdline. A test of those
 starts by exec, `Product(..., warm=False)`, as does what has another Python in its environment.
 
-Linux only; elsewhere everything starts by exec. The template dies with the test process, and its
-children with it.
+A run of all tests has one template for all its processes (`shared_template`); a test process that is alone
+starts its own. A child dies with the test process that has asked for it, and with the template.
+
+Linux only; elsewhere everything starts by exec.
 """
 
 import atexit
@@ -21,9 +23,10 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import IO
@@ -31,6 +34,7 @@ from typing import IO
 from tests.parents import die_with_parent
 
 ROOT = Path(__file__).resolve().parent.parent
+SHARED_TEMPLATE = "PULLCORD_TESTS_TEMPLATE"  # the path of the socket of one for all processes
 ANSWER_BYTES = 64  # a pid
 
 
@@ -64,20 +68,9 @@ class Child:
 class Template:
     """The process that has imported the libraries, seen from the tests."""
 
-    def __init__(self) -> None:
+    def __init__(self, control: socket.socket) -> None:
         self._lock = threading.Lock()
-        self._socket, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with other:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "tests.warm_template", str(other.fileno())],
-                cwd=ROOT,
-                env=template_environment(),
-                pass_fds=[other.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                start_new_session=True,
-                preexec_fn=die_with_parent,  # noqa: PLW1509
-            )
+        self._socket = control
 
     def fork(
         self,
@@ -97,19 +90,66 @@ class Template:
             except ConnectionError:
                 answer = b""
         if not answer:
-            raise RuntimeError(f"The template has ended: {self.process.wait(10)}")
+            raise RuntimeError("The template has ended.")
         return Child(int(answer), fds[0])
 
     def close(self) -> None:
-        """End the template and all that it has started."""
+        """End all that was forked here."""
         self._socket.close()
+
+
+class OwnTemplate(Template):
+    """One that ends with us. `listening` is the socket where others ask it for forks."""
+
+    def __init__(self, listening: socket.socket | None = None) -> None:
+        ours, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        super().__init__(ours)
+        with other:
+            fds = [one.fileno() for one in (other, listening) if one is not None]
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "tests.warm_template", *map(str, fds)],
+                cwd=ROOT,
+                env=template_environment(),
+                pass_fds=fds,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                start_new_session=True,
+                preexec_fn=die_with_parent,  # noqa: PLW1509
+            )
+
+    def close(self) -> None:
+        """End the template and all that it has started."""
+        super().close()
         self.process.wait(10)
+
+
+@contextmanager
+def shared_template() -> Iterator[str]:
+    """Start a template for many processes; yield the path of its socket, "" where nothing is forked."""
+    if sys.platform != "linux":
+        yield ""
+        return
+    with (
+        tempfile.TemporaryDirectory(prefix="pullcord-warm-") as folder,
+        socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening,
+    ):
+        path = f"{folder}/socket"
+        listening.bind(path)
+        listening.listen()  # whoever comes before it is ready waits
+        with closing(OwnTemplate(listening)):
+            yield path
 
 
 @cache
 def template() -> Template:
-    """The template of this test process; it is started when it is first needed."""
-    made = Template()
+    """The template of this test process; its own is started when it is first needed."""
+    made: Template
+    if path := os.environ.get(SHARED_TEMPLATE):
+        control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        control.connect(path)
+        made = Template(control)
+    else:
+        made = OwnTemplate()
     atexit.register(made.close)
     return made
 

@@ -5,7 +5,10 @@ each child has. Of ours it imports what is plain Python (`make check` sees that 
 the board), for that reads nothing of its environment before it is called. It has one thread and no
 connection but the one to the tests.
 
-    python -m tests.warm_template FD
+    python -m tests.warm_template FD [LISTENING_FD]
+
+It ends when nobody holds the other end of FD. Whoever connects to what it listens on asks it for forks too,
+and takes those along when he ends.
 """
 
 import gc
@@ -14,6 +17,7 @@ import json
 import os
 import runpy
 import select
+import signal
 import socket
 import sys
 import warnings
@@ -108,12 +112,22 @@ class Start:
     errors: int
 
 
-def main(fd: int) -> None:
+@dataclass(frozen=True)
+class Forked:
+    """A child that lives."""
+
+    pid: int
+    pipe: int  # hears of its end
+    owner: socket.socket  # of who asked for it
+
+
+def main(fd: int, listening_fd: int | None = None) -> None:
     """Be the template, and then each of its children, which end as any program does."""
     import_libraries()
     gc.collect()
     gc.freeze()  # else a child's first collection writes on, and so copies, every page
-    start = serve(socket.socket(fileno=fd))
+    listening = socket.socket(fileno=listening_fd) if listening_fd is not None else None
+    start = Server(socket.socket(fileno=fd), listening).serve()
     become(start)
     run(start.arguments)
 
@@ -131,36 +145,71 @@ def import_libraries() -> None:
         raise SystemExit(f"Not fit to be forked: {loaded} {threads} {settings.configured}")
 
 
-def serve(control: socket.socket) -> Start:
-    """Fork whenever the tests ask. Returns in each child; the template ends here with the tests."""
-    poll = select.poll()
-    poll.register(control, select.POLLIN)
-    children: dict[
-        int, tuple[int, int]
-    ] = {}  # a pidfd -> the pid, and the pipe that hears of its end
-    while True:
-        for ready, _ in poll.poll():
-            if ready != control.fileno():
-                poll.unregister(ready)
-                tell_the_end(ready, *children.pop(ready))
-                continue
+class Server:
+    """Forks whenever somebody asks. `first` is who started the template; others come by `listening`."""
+
+    def __init__(self, first: socket.socket, listening: socket.socket | None) -> None:
+        self.poll = select.poll()
+        self.first = first
+        self.listening = listening
+        self.owners: dict[int, socket.socket] = {}
+        self.children: dict[int, Forked] = {}  # by a pidfd
+        self.welcome(first)
+        if listening is not None:
+            self.poll.register(listening, select.POLLIN)
+
+    def serve(self) -> Start:
+        """Return in each child; the template ends here with the tests."""
+        while True:
+            for ready, _ in self.poll.poll():
+                if ready in self.owners:
+                    if (start := self.hear(self.owners[ready])) is not None:
+                        return start
+                elif ready in self.children:
+                    self.poll.unregister(ready)
+                    tell_the_end(ready, self.children.pop(ready))
+                elif self.listening is not None:
+                    self.welcome(self.listening.accept()[0])
+
+    def welcome(self, control: socket.socket) -> None:
+        """Listen to somebody from now on."""
+        self.owners[control.fileno()] = control
+        self.poll.register(control, select.POLLIN)
+
+    def hear(self, control: socket.socket) -> Start | None:
+        """Fork for a request. Returns None in the template."""
+        request, streams = b"", list[int]()
+        with suppress(ConnectionError):
             request, streams, _, _ = socket.recv_fds(control, REQUEST_BYTES, 2)
-            if not request:
-                os._exit(0)  # and the kernel kills the children
-            end, write_end = os.pipe()
-            pid = fork()
-            if pid == 0:
-                control.close()
-                for fd in (end, write_end, *children, *(pipe for _, pipe in children.values())):
-                    os.close(fd)
-                return Start(*json.loads(request), *streams)
-            pidfd = os.pidfd_open(pid)
-            poll.register(pidfd, select.POLLIN)
-            children[pidfd] = (pid, write_end)
-            with suppress(ConnectionError):  # the next look finds that the tests are gone
-                socket.send_fds(control, [str(pid).encode()], [end])
-            for fd in (end, *streams):
+        if not request:
+            self.forget(control)
+            return None
+        end, write_end = os.pipe()
+        pid = fork()
+        if pid == 0:
+            sockets = filter(None, (*self.owners.values(), self.listening))
+            pipes = (child.pipe for child in self.children.values())
+            for fd in (end, write_end, *(one.detach() for one in sockets), *self.children, *pipes):
                 os.close(fd)
+            return Start(*json.loads(request), *streams)
+        pidfd = os.pidfd_open(pid)
+        self.poll.register(pidfd, select.POLLIN)
+        self.children[pidfd] = Forked(pid, write_end, control)
+        with suppress(ConnectionError):  # the next look finds that he is gone
+            socket.send_fds(control, [str(pid).encode()], [end])
+        for fd in (end, *streams):
+            os.close(fd)
+        return None
+
+    def forget(self, control: socket.socket) -> None:
+        """Kill what belongs to somebody who has ended."""
+        if control is self.first:
+            os._exit(0)  # and the kernel kills all children
+        for child in self.children.values():
+            if child.owner is control:
+                os.kill(child.pid, signal.SIGKILL)  # not waited for yet, so it is still this one
+        self.poll.unregister(control)
+        self.owners.pop(control.fileno()).close()
 
 
 def fork() -> int:
@@ -174,13 +223,13 @@ def fork() -> int:
     return pid
 
 
-def tell_the_end(pidfd: int, pid: int, pipe: int) -> None:
+def tell_the_end(pidfd: int, child: Forked) -> None:
     """Wait for a child that has ended, and write how."""
-    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    code = os.waitstatus_to_exitcode(os.waitpid(child.pid, 0)[1])
     with suppress(BrokenPipeError):
-        os.write(pipe, str(code).encode())
+        os.write(child.pipe, str(code).encode())
     os.close(pidfd)
-    os.close(pipe)
+    os.close(child.pipe)
 
 
 def become(start: Start) -> None:
@@ -208,4 +257,4 @@ def run(arguments: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(*map(int, sys.argv[1:]))
