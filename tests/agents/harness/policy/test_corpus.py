@@ -72,8 +72,8 @@ def test_the_other_corpora_have_every_rule_and_the_work_of_a_day(name, share, le
 
 @pytest.mark.parametrize("name", CORPORA)
 def test_a_step_before_the_one_that_counts_is_never_denied(name):
-    for line in LINES_OF[name]:
-        for step in answer(line, RULES).get("steps", [])[: line.get("expect_step", 0) - 1]:
+    for line in (line for line in LINES_OF[name] if "steps" in line):
+        for step in answer(line, RULES)["steps"][: line["expect_step"] - 1]:
             assert step["verdict"] != "deny", line["id"]
 
 
