@@ -26,6 +26,7 @@ def prepare() -> str:
     check_policy()
     try:
         if is_behind():
+            check_database()
             call_command("migrate", verbosity=0, interactive=False)
         return greeting()
     except OperationalError as error:
@@ -39,6 +40,14 @@ def check_settings() -> None:
     try:
         # The other checks read every address, which takes as long as the rest.
         BaseCommand().check(tags=[checks.Tags.security])
+    except CommandError as error:
+        raise Problem(str(error)) from error
+
+
+def check_database() -> None:
+    """Stop before a database that cannot hold every text is migrated."""
+    try:
+        BaseCommand().check(tags=[checks.Tags.database], databases=["default"])
     except CommandError as error:
         raise Problem(str(error)) from error
 

@@ -1,4 +1,4 @@
-"""Stops a start with settings that are safe on one's own machine only."""
+"""Stops a start with settings that are safe on one's own machine only, or with a database of another encoding."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core import checks
+from django.db import connections
 
 LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 SHORTEST_KEY = 32  # characters; the generated one has 67
@@ -60,4 +61,28 @@ def check_safe_start(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[c
                 id="pullcord.W001",
             )
         )
+    return messages
+
+
+@checks.register(checks.Tags.database)
+def check_encoding(
+    app_configs: Sequence[Any] | None, *, databases: Sequence[str] | None = None, **kwargs: Any
+) -> list[checks.CheckMessage]:
+    """Return what must not be so before the database is migrated: `migrate` asks for these checks."""
+    del app_configs, kwargs
+    messages: list[checks.CheckMessage] = []
+    for alias in databases or ():
+        if connections[alias].vendor != "postgresql":
+            continue
+        with connections[alias].cursor() as cursor:
+            cursor.execute("SHOW server_encoding")
+            (encoding,) = cursor.fetchone()
+        if encoding != "UTF8":
+            messages.append(
+                checks.Error(
+                    f"The database's encoding is {encoding}, which cannot hold what agents write.",
+                    hint="Make it anew: CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0.",
+                    id="pullcord.E005",
+                )
+            )
     return messages
