@@ -57,7 +57,8 @@ class Sandbox:
     system folder. `network` opens the network; it is for set-up commands that a person has written.
     `proxy` is the socket of the run's proxy, through which alone it is reached otherwise; only on
     the first level. `redactor` takes the run's secrets out of all output. `shared` is a folder for
-    what all sandboxes of the machine have in common, so that it is made once.
+    what all sandboxes of the machine have in common, so that it is made once. `etc` takes the place of
+    the machine's /etc.
     """
 
     def __init__(
@@ -75,11 +76,13 @@ class Sandbox:
         extra_env: Mapping[str, str] | None = None,
         redactor: Redactor | None = None,
         shared: Path | None = None,
+        etc: Path | None = None,
     ) -> None:
         self._workspace = workspace.resolve()
         self._scratch = scratch.resolve()
         self._outputs = outputs.resolve()
         self._shared = shared or self._outputs
+        self._etc = etc
         self._level = level
         self._git = git
         self._network = network
@@ -231,7 +234,7 @@ class Sandbox:
             arguments.append("--unshare-net")
         for name, value in self._environment.items():
             arguments += ["--setenv", name, value]
-        arguments += system_arguments(etc=copy_etc(self._shared))
+        arguments += system_arguments(etc=self._etc or copy_etc(self._shared))
         arguments += sandbox_network.mounts(self._proxy)
         arguments += ["--bind", str(self._scratch), "/tmp"]  # noqa: S108  it is private
         for folder in [*self._interpreters, *self._readable]:

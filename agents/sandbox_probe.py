@@ -115,13 +115,14 @@ def _try(level: SandboxLevel) -> str:
     """Run one command at `level`; return why it failed, or an empty string."""
     with tempfile.TemporaryDirectory(prefix="pullcord-probe-") as name:
         folder = Path(name).resolve()
-        for part in ("workspace", "scratch", "outputs"):
+        for part in ("workspace", "scratch", "outputs", "etc"):
             (folder / part).mkdir()
         sandbox = Sandbox(
             folder / "workspace",
             scratch=folder / "scratch",
             outputs=folder / "outputs",
             level=level,
+            etc=folder / "etc",  # to copy the real one takes longer than all the rest
         )
         # What must not work is tried too: a kernel may accept a rule and not keep it.
         outside = folder / "outside"
