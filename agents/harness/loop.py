@@ -113,8 +113,8 @@ class _Run:
     @classmethod
     async def open(cls, ports: Ports, config: RunConfig) -> "_Run":
         """Read the journal, or start it; close a model call that was lost with its worker."""
-        _get_shell_ready(ports)
         transcript = await Transcript.open(ports.journal, ports.redactor)
+        _get_shell_ready(ports, transcript)
         if not transcript.entries:
             start = {
                 "system": list(config.system),
@@ -196,7 +196,7 @@ class _Run:
         self._ports.sink.emit("turn")
         counts = {"messages": len(request.messages), "max_tokens": request.max_tokens}
         seq = await self._transcript.begin(EntryKind.MODEL, counts)
-        _get_shell_ready(self._ports)
+        _get_shell_ready(self._ports, self._transcript)
         reply: Reply | None = None
         try:
             reply = await self._ports.model.reply(request, on_text=self._on_text)
@@ -290,6 +290,8 @@ class _Run:
         await asyncio.sleep(seconds)
 
 
-def _get_shell_ready(ports: Ports) -> None:
-    """Have the next command prepared while something else is waited for."""
-    asyncio.get_running_loop().run_in_executor(ports.threads, ports.context.shell.get_ready)
+def _get_shell_ready(ports: Ports, transcript: Transcript) -> None:
+    """Have the next command prepared while something else is waited for, in a run that has commands."""
+    if any(entry.request.get("tool") == "bash" for entry in transcript.entries):
+        shell = ports.context.shell
+        asyncio.get_running_loop().run_in_executor(ports.threads, shell.get_ready)

@@ -136,6 +136,9 @@ class NoShell:
 
     sandbox_level = "none"
 
+    def __init__(self) -> None:
+        self.times_ready = 0
+
     def run(
         self,
         command: str,
@@ -147,7 +150,8 @@ class NoShell:
         raise AssertionError(f"no command was expected: {command}")
 
     def get_ready(self) -> None:
-        """Nothing is there to be prepared."""
+        """Nothing is there to be prepared; it counts."""
+        self.times_ready += 1
 
     def close(self) -> None:
         """Nothing was."""

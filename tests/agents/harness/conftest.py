@@ -75,6 +75,7 @@ class Rig:
     tools: dict[str, Tool] = field(init=False)
     context: ToolContext = field(init=False)
     model: ScriptedModel = field(init=False)
+    shell: NoShell = field(default_factory=NoShell)
 
     def __post_init__(self) -> None:
         self.gate = ScriptedGate(self.journal)
@@ -83,6 +84,7 @@ class Rig:
             self.calls.tool("act", lambda _, its: f"did {its.get('x', '')}"),
             self.calls.tool("put", lambda _, its: f"put {its.get('x', '')}", repeatable=True),
             self.calls.tool("fail", _fail),
+            self.calls.tool("bash", lambda _, its: f"ran {its.get('x', '')}"),
             *todo.TOOLS,
             *report.TOOLS,
         ]
@@ -97,7 +99,7 @@ class Rig:
     ) -> Outcome:
         """Go on with a model that says this, until the run ends, waits or fails."""
         self.model = ScriptedModel(script)
-        self.context = ToolContext(self.folder, NoShell(), self.folder)
+        self.context = ToolContext(self.folder, self.shell, self.folder)
         ports = Ports(
             model=model or self.model,
             journal=self.journal,

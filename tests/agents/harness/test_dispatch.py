@@ -53,7 +53,7 @@ async def test_an_unknown_tool_is_told_to_the_model(rig: Rig) -> None:
     await rig.run(calls(("fly", {})), DONE)
     told, is_error = rig.results()[0]
     assert told == (
-        "There is no tool 'fly'. The tools are: act, fail, look, put, report_result, todo_write."
+        "There is no tool 'fly'. The tools are: act, bash, fail, look, put, report_result, todo_write."
     )
     assert is_error
     assert rig.gate.checked[0].tool == "report_result"

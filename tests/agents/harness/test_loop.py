@@ -36,6 +36,24 @@ async def test_a_run_ends_with_the_report_of_the_agent(rig: Rig) -> None:
     assert len(rig.turns) == 2
 
 
+async def test_a_run_that_has_commands_has_the_next_one_prepared(rig: Rig) -> None:
+    await rig.run(calls(("act", {"x": "a"})), DONE)
+    assert rig.shell.times_ready == 0
+    await rig.journal.add(EntryKind.NOTE, {"source": "review", "text": "Run it."})
+    again = calls(("report_result", {"status": "done", "summary": "Ran."}), start=200)
+    await rig.run(calls(("bash", {"x": "b"}), start=100), again)
+    rig.threads.shutdown()
+    assert rig.shell.times_ready == 1  # while the model thought about what the command had shown
+
+
+async def test_a_run_that_is_taken_up_amid_commands_has_the_next_one_prepared(rig: Rig) -> None:
+    await rig.run(calls(("bash", {"x": "a"})), DONE)
+    before = rig.shell.times_ready
+    assert await rig.run() == Outcome("done", "Fixed.")
+    rig.threads.shutdown()
+    assert rig.shell.times_ready == before + 1
+
+
 async def test_taking_up_a_run_that_has_ended_gives_its_report_again(rig: Rig) -> None:
     await rig.run(DONE)
     assert await rig.run() == Outcome("done", "Fixed.")
