@@ -13,9 +13,8 @@ from agents.process_running import Started
 
 BASH = ("bash", "--noprofile", "--norc", "-c")
 MOST_READY = 8  # of one worker: each is three small processes
-_LONGEST = (
-    4096  # bytes. Bash reads a pipe byte by byte, so a long command is sooner there by itself
-)
+# Bash reads a pipe byte by byte, so a long command is sooner there by itself.
+_LONGEST = 4096  # bytes
 
 # Starts `argv`, which inherits the descriptors; what it needs until its end is in the stack.
 Start = Callable[[Sequence[str], Sequence[int], contextlib.ExitStack], Started]

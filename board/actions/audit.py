@@ -49,7 +49,7 @@ class Act:
 
     kind: str
     by: Actor
-    project: "Project | Named | None" = None
+    project: Project | Named | None = None
     run_id: int | None = None
     card: str = ""  # KEY-12
     step: int | None = None
