@@ -21,6 +21,7 @@ from django.db import (
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from agents.harness.redaction import Redactor
+from board.connections import was_ended_for_silence
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -84,10 +85,15 @@ class RedactedDatabase(Database):
 
 
 def call(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run `function`; a connection that broke is closed, so that the next call gets a new one."""
+    """Run `function`; a connection that broke is closed, so that the next call gets a new one.
+
+    One that the server has ended is away like any other: DATABASE_IS_AWAY.
+    """
     try:
         return function(*args, **kwargs)
-    except (DatabaseError, InterfaceError):
+    except (DatabaseError, InterfaceError) as error:
         if not connection.in_atomic_block:
             connection.close_if_unusable_or_obsolete()
+        if was_ended_for_silence(error):
+            raise OperationalError(*error.args) from error
         raise

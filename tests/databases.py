@@ -82,10 +82,10 @@ def run_all(chosen: Sequence[str], rest: Sequence[str], binaries: Path | None) -
         else:
             assert binaries is not None
             with private_postgres(binaries) as url:
-                code = run_pytest(rest, url=url)
-            # Of the few tests that were asked for, none needs a database; SQLite's run had them.
-            nothing_to_do = code == pytest.ExitCode.NO_TESTS_COLLECTED and bool(codes)
-            codes.append(0 if nothing_to_do else code)
+                codes.append(run_pytest(rest, url=url))
+    # The few tests that were asked for may need PostgreSQL only, or no database, which SQLite's turn is for.
+    if (nothing := pytest.ExitCode.NO_TESTS_COLLECTED) in codes and set(codes) != {nothing}:
+        codes = [code for code in codes if code != nothing]
     if list(chosen) == ["sqlite"] and binaries is None:
         say("LEFT OUT: every database test on PostgreSQL.", "Install `postgresql` and run again.")
     return next(filter(None, codes), 0)
@@ -177,11 +177,16 @@ def valkey() -> Iterator[str]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """On PostgreSQL, leave out what has no use for a second one: SQLite's turn has run it. Long files go first."""
+    """On PostgreSQL, leave out what has no use for a second one: SQLite's turn has run it. Long files go first.
+
+    In SQLite's turn, leave out what is about PostgreSQL alone.
+    """
     if os.environ.get(URL):
         left_out = [item for item in items if not uses_database(item)]
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in set(left_out)]
+    else:
+        left_out = [item for item in items if item.get_closest_marker("postgres")]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in set(left_out)]
     items[:] = longest_first(items)
 
 
