@@ -78,8 +78,8 @@ def measure(client: Client, project: Project, number: int) -> None:
 
 def weigh(page: str) -> None:
     """Print what the page's scripts and styles weigh, with all that these import."""
-    scripts = imported(re.findall(r'src="/static/([^"]+\.js)', page))
-    styles = {STATIC / name for name in re.findall(r'href="/static/([^"]+\.css)', page)}
+    scripts = imported(re.findall(r'src="/static/\w+/([^"]+\.js)', page))
+    styles = {STATIC / name for name in re.findall(r'href="/static/\w+/([^"]+\.css)', page)}
     for kind, paths, goal in (("js", scripts, 60), ("css", styles, 20)):
         size = sum(len(gzip.compress(path.read_bytes(), 6)) for path in paths) / 1024
         value(

@@ -101,7 +101,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
     "board.views.middleware.HeadersMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "board.static_files.StaticFilesMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -229,10 +229,13 @@ CONTENT_SECURITY_POLICY = {
 }
 
 STATIC_URL = "static/"
-# Served as they lie in the checkout or the wheel. Modules import each other by plain names, so
-# browsers ask each time whether a file has changed; unchanged, that costs a 304.
+# Served as they lie in the checkout or the wheel; see board/static_files.py.
 STATIC_ROOT = PAGES_DIR / "static"
-WHITENOISE_MAX_AGE = 0  # seconds
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "board.static_files.VersionedStorage"},
+}
+WHITENOISE_MAX_AGE = 0  # seconds; of what is asked for without its version
 WHITENOISE_AUTOREFRESH = DEBUG
 
 # Mails about questions of agents, if a server is given; each person asks for them.

@@ -158,6 +158,16 @@ def test_a_card_is_moved_by_keys_alone(open_page: OpenPage) -> None:
     expect(card(page, "EE-2")).to_have_attribute("data-status", "queued")
 
 
+def test_styles_and_scripts_are_asked_for_once(open_page: OpenPage, product: Product) -> None:
+    page = open_page("/p/AA/")
+    asked = """performance.getEntriesByType("resource")
+        .filter((file) => file.name.includes("/static/") && file.transferSize > 0).length"""
+    assert page.evaluate(asked) > 20
+    page.goto(f"{product.url}/p/BB/")
+    is_live(page)
+    assert page.evaluate(asked) == 0
+
+
 def test_the_filter_hides_what_does_not_fit(open_page: OpenPage) -> None:
     page = open_page("/p/FF/?q=ff-1")
     expect(page.locator(".card:visible")).to_have_count(1)
