@@ -12,7 +12,7 @@ from django.db import connection as default_connection
 from django.db.backends.base.operations import BaseDatabaseOperations
 from django.db.backends.signals import connection_created
 
-migration = importlib.import_module("board.migrations.0004_audit")
+migration = importlib.import_module("board.migrations._audit_guards")
 
 WRITES = re.compile(
     r"\s*(INSERT|UPDATE|DELETE)\b|.*\bFOR (NO KEY )?UPDATE", re.IGNORECASE | re.DOTALL
