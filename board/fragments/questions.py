@@ -162,5 +162,9 @@ def _marks(question: Approval) -> str:
     person = looker(question)
     if person is not None and question.looked_until is not None:
         until = question.looked_until.isoformat(timespec="seconds")
-        marks += f' · <span class="mark-note" data-until="{until}">{face(person)}is looking</span>'
+        # Everybody gets the same banner; the page of that person leaves this out.
+        marks += (
+            f'<span data-until="{until}" data-who="{person.pk}"> · '
+            f'<span class="mark-note">{face(person)}is looking</span></span>'
+        )
     return marks

@@ -47,6 +47,14 @@ document.addEventListener("pullcord:happened", (event) => {
   if (!isMine && /^.+ (approved|denied) a question /.test(text)) toast(text);
 });
 
+// That oneself is looking is no news.
+function hideOwn() {
+  const { me } = document.documentElement.dataset;
+  for (const mark of document.querySelectorAll(`[data-who="${me}"]`)) mark.hidden = true;
+}
+hideOwn();
+for (const name of ["cord", "put"]) document.addEventListener(`pullcord:${name}`, hideOwn);
+
 // That somebody looks at a question is over by itself, also when nothing else happens on the board.
 setInterval(() => {
   for (const mark of document.querySelectorAll("[data-until]")) {

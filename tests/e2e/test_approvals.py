@@ -102,6 +102,7 @@ def question(page: Page, number: int) -> Any:
     return page.locator(f"#question-{number}")
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(("width", "height", "scheme"), LOOKS)
 def test_every_screen_of_approvals_is_accessible(
     tabs: Tabs, product: Product, world: dict[str, Any], *, width: int, height: int, scheme: str
@@ -144,6 +145,19 @@ def test_who_looks_is_seen_by_the_others_without_a_reload(tabs: Tabs, world: dic
     expect(question(inbox, world["look"])).to_contain_text("Carol is looking")
     expect(bob.get_by_label("Your own words")).to_have_value("half a sentence")
     expect(carol.locator("[data-looker]")).to_have_count(0)
+
+
+def test_the_banner_tells_nobody_that_they_look_themselves(tabs: Tabs, world: dict[str, Any]):
+    tabs.open(f"/approvals/{world['full']}/", who="carol")
+    mark = f'.ask-row[data-question="{world["full"]}"] [data-who]'
+    shown = {}
+    for who in ("alice", "bob", "carol"):
+        page = tabs.open("/p/BIL/", who=who)
+        expect(page.locator(mark)).to_have_count(1)
+        me = page.locator("html").get_attribute("data-me")
+        is_own = page.locator(mark).get_attribute("data-who") == me
+        shown[page.locator(mark).is_visible()] = is_own
+    assert shown == {True: False, False: True}
 
 
 def test_several_alike_are_answered_at_once_and_what_came_too_late_is_said(
