@@ -119,15 +119,15 @@ def _fingerprint(paths: Sequence[Path]) -> str:
     for path in paths:
         for file in _files_below(path):
             # Of a link below a folder it is the link that is copied; else it is what it leads to.
-            found = file.stat() if file == path else file.lstat()
+            found = os.stat(file, follow_symlinks=file == str(path))  # noqa: PTH116  hundreds of them
             digest.update(f"{file} {found.st_mtime_ns} {found.st_size}\n".encode())
     return digest.hexdigest()[:12]
 
 
-def _files_below(path: Path) -> list[Path]:
+def _files_below(path: Path) -> list[str]:
     if not path.is_dir():
-        return [path]
-    return sorted(Path(folder, name) for folder, _, names in os.walk(path) for name in names)
+        return [str(path)]
+    return sorted(f"{folder}/{name}" for folder, _, names in os.walk(path) for name in names)
 
 
 def _clear_older(parent: Path, newest: Path) -> None:

@@ -5,6 +5,7 @@ worktree and in the run's private refs, logs and objects, nowhere else, so git c
 clone are safe; nothing here ever runs git with a configuration or an index that an agent can write.
 """
 
+import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,8 @@ from agents.workspaces.records import (
 from agents.workspaces.refs import is_branch_name, tip
 from agents.workspaces.spares import adopt
 from agents.workspaces.trees import delete_tree, spread
+
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")  # of a folder; git alters others
 
 
 @dataclass(frozen=True)
@@ -198,7 +201,9 @@ def _entries_of(clone: Path, path: Path) -> list[Path]:
     """The folders in which `clone` keeps the state of the worktree at `path`."""
     wanted = str(path.parent.resolve() / path.name / ".git")  # git records real paths
     found = []
-    for entry in (clone / "worktrees").glob("*"):
+    # Git names the state after the folder, with a number behind it where the name is taken.
+    names = f"{path.name}*" if _PLAIN_NAME.fullmatch(path.name) else "*"
+    for entry in (clone / "worktrees").glob(names):
         gitdir = entry / "gitdir"
         if gitdir.is_file() and gitdir.read_text(errors="replace").strip() == wanted:
             found.append(entry)
@@ -214,12 +219,11 @@ def _free_path(path: Path) -> Path:
 
 def _free_branch(clone: Path, root: Path, wanted: str, base_sha: str) -> tuple[str, bool]:
     """A branch for a new worktree, and whether it has to be created."""
-    taken = {worktree.branch for worktree in recorded(root)}
     name, number = wanted, 2
     while True:
         found = tip(clone, f"refs/heads/{name}")
         if found is None:
             return name, True
-        if found == base_sha and name not in taken:  # an interrupted call came this far
-            return name, False
+        if found == base_sha and all(name != each.branch for each in recorded(root)):
+            return name, False  # an interrupted call came this far
         name, number = f"{wanted}-{number}", number + 1

@@ -21,16 +21,16 @@ from board.actions.placement import (
     Place,
     at_end,
     at_place,
-    at_start,
     check_limit,
     column_for,
     lock_columns,
+    place_for,
 )
 from board.actions.transitions import transition
 from board.errors import TransitionError, ValidationError
 from board.events import Actor, publish
 from board.models import Card, Column, Comment, Project, User
-from board.states import CardStatus, Lane
+from board.states import CardStatus
 
 NOT_TO_QUEUE = {
     CardStatus.QUEUED: "Workers see it already.",
@@ -173,9 +173,9 @@ def retry_card(card: Card, *, by: User, place: Place | None = None, op_id: str =
 def _give_to_agents(card: Card, *, by: User, place: Place | None, op_id: str) -> None:
     """Queue a card, and with it the cards that failed only because of it, also if it rested since."""
     with transaction.atomic():
-        _lock_way(card, CardStatus.QUEUED, place)
+        place = _lock_way(card, CardStatus.QUEUED, place)
         lock_with_dependents(card.pk)
-        _enter(card, CardStatus.QUEUED, place=place, failure="", failure_kind="", failed_by=None)
+        _put(card, CardStatus.QUEUED, place, failure="", failure_kind="", failed_by=None)
         restore_dependents(card, by=Actor.person(by))
         publish(
             card.project_id,
@@ -215,10 +215,10 @@ def finish_by_hand(
 ) -> None:
     """Move a card that needs no agent to review or done; the history says who."""
     with transaction.atomic():
-        _lock_way(card, to, place)
+        place = _lock_way(card, to, place)
         dependents = lock_with_dependents(card.pk)
         done_at = {"done_at": Now()} if to == CardStatus.DONE else {}
-        _enter(card, to, place=place, **done_at)
+        _put(card, to, place, **done_at)
         actor = Actor.person(by)
         if to == CardStatus.DONE:
             restore_dependents(card, by=actor)
@@ -249,18 +249,22 @@ def fail_card(card: Card, *, kind: str, reason: str, by: Actor) -> None:
 def _enter(card: Card, status: CardStatus, *, place: Place | None = None, **changes: Any) -> None:
     """Change the card's status and put it in that status's lane, at `place` or at the end.
 
+    The end of a run locks no columns, for it holds cards already, and asks for no room.
+    """
+    if status in {CardStatus.FAILED, CardStatus.CANCELLED}:
+        place = place or place_for(card.project, status)
+    else:
+        place = _lock_way(card, status, place)
+    _put(card, status, place, **changes)
+
+
+def _put(card: Card, status: CardStatus, place: Place, **changes: Any) -> None:
+    """Do it. Unless a run has ended, the columns are locked: see `_lock_way`.
+
     A column's limit stops a person, never the end of a run: failed and cancelled cards always fit.
     """
-    is_end_of_run = status in {CardStatus.FAILED, CardStatus.CANCELLED}
-    if not is_end_of_run:
-        _lock_way(card, status, place)
-    if place is None:
-        column = column_for(card.project, status)
-        put = at_start if column.lane == Lane.DONE else at_end
-        rank = put(column, card.number)
-    else:
-        column, rank = place.column, at_place(card, place)
-    if not is_end_of_run:
+    column, rank = place.column, at_place(card, place)
+    if status not in {CardStatus.FAILED, CardStatus.CANCELLED}:
         check_limit(column, card=card)
     if status == CardStatus.QUEUED:
         (locked,) = lock_cards([card.pk])
@@ -278,7 +282,8 @@ def _check_acceptance(ref: str, *, checks: Sequence[str], no_check: bool) -> Non
         )
 
 
-def _lock_way(card: Card, status: CardStatus, place: Place | None) -> None:
-    """Lock the columns that the card leaves and enters, before any card is locked."""
-    column = place.column if place else column_for(card.project, status)
-    lock_columns({card.column_id, column.pk})
+def _lock_way(card: Card, status: CardStatus, place: Place | None) -> Place:
+    """Lock the columns that the card leaves and enters, before any card is locked; return where it goes."""
+    place = place or place_for(card.project, status)
+    lock_columns({card.column_id, place.column.pk})
+    return place

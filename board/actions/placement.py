@@ -11,11 +11,18 @@ from board.states import LANE_OF, CardStatus, Lane
 
 @dataclass(frozen=True)
 class Place:
-    """Where a person dropped a card: below `above` and above `below`; both None is the end."""
+    """Where a card goes: below `above` and above `below`; if both are None to the end, or the start."""
 
     column: Column
     above: Card | None = None
     below: Card | None = None
+    is_first: bool = False
+
+
+def place_for(project: Project, status: CardStatus) -> Place:
+    """Return where a card goes that nobody has put anywhere: what is over to the start, the newest first."""
+    column = column_for(project, status)
+    return Place(column, is_first=column.lane == Lane.DONE)
 
 
 def column_for(project: Project, status: CardStatus | str) -> Column:
@@ -38,7 +45,7 @@ def at_end(column: Column, card_number: int) -> str:
 
 
 def at_start(column: Column, card_number: int) -> str:
-    """Return a rank above all cards of the column: for what is over, the newest first."""
+    """Return a rank above all cards of the column."""
     first = (
         Card.objects.filter(column=column).order_by("rank").values_list("rank", flat=True).first()
     )
@@ -48,8 +55,11 @@ def at_start(column: Column, card_number: int) -> str:
 def at_place(card: Card, place: Place) -> str:
     """Return the rank for `card` at `place`; a neighbour that has left the column is passed over.
 
-    Locks the columns first, so that people who drop into the same gap come one after another.
+    Between neighbours it locks the columns first, so that people who drop into the same gap come one after
+    another.
     """
+    if place.above is None and place.below is None:
+        return (at_start if place.is_first else at_end)(place.column, card.number)
     lock_columns({card.column_id, place.column.pk})
     others = Card.objects.filter(column=place.column, archived_at__isnull=True).exclude(pk=card.pk)
     ranks = others.order_by("rank").values_list("rank", flat=True)
