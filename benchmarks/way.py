@@ -1,6 +1,6 @@
 """How long a person waits: drop -> first line of the agent, approve -> command, finish -> next card.
 
-    python -m benchmarks.way [--repeat 10]
+    python -m benchmarks.way [--repeat 10] [--files 2000] [--turns 30]
 
 The whole product in its own processes, and a stand-in for the model that answers at once.
 """
@@ -19,8 +19,7 @@ from tests.messages_api import MessagesApi
 from tests.messages_script import Turn, call, report, say
 from tests.product import Json, Product, make_repository, running_product
 
-FILES = 2_000
-TURNS = 30
+FOLDERS = 40
 THOUGHT_SECONDS = 0.1  # few models answer sooner
 
 
@@ -33,13 +32,16 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeat", type=int, default=10)
-    repeat = parser.parse_args().repeat
+    parser.add_argument("--files", type=int, default=2_000)
+    parser.add_argument("--turns", type=int, default=30)
+    options = parser.parse_args()
+    repeat = options.repeat
     describe()
     with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
         folder = Path(name)
         files = {
-            f"src/part{number % 40}/file{number}.py": f"x = {number}\n" * 20
-            for number in range(FILES)
+            f"src/part{number % FOLDERS}/file{number}.py": f"x = {number}\n" * 20
+            for number in range(options.files)
         }
         origin = make_repository(folder / "origin.git", files)
         with running_product(folder) as (product, api):
@@ -47,7 +49,7 @@ def main() -> None:
             drop_to_first_line(product, api, repeat)
             approve_to_command(product, api, repeat)
             finish_to_next(product, api, repeat)
-            overhead_per_turn(product, api, repeat)
+            overhead_per_turn(product, api, repeat, options.turns)
 
 
 def drop_to_first_line(product: Product, api: MessagesApi, repeat: int) -> None:
@@ -61,7 +63,7 @@ def drop_to_first_line(product: Product, api: MessagesApi, repeat: int) -> None:
         wait(partial(has_words, product, ref))
         seconds.append(time.monotonic() - started)
         product.wait_for_card(ref, "done")
-    figure(f"drop -> agent's first line, {FILES} files", seconds, goal="p95 <= 1 s")
+    figure("drop -> agent's first line", seconds, goal="p95 <= 1 s")
 
 
 def has_words(product: Product, ref: str) -> bool:
@@ -75,7 +77,9 @@ def has_words(product: Product, ref: str) -> bool:
 def approve_to_command(product: Product, api: MessagesApi, repeat: int) -> None:
     """From the answer to the decision until the command has run, the run rebuilt from 200 steps."""
     steps: list[Turn] = [call("read_file", path="src/part0/file0.py") for _ in range(8)]
-    many = [say("Reading.").call("list_files", path=f"src/part{number}") for number in range(40)]
+    many = [
+        say("Reading.").call("list_files", path=f"src/part{number}") for number in range(FOLDERS)
+    ]
     seconds = []
     for number in range(repeat):
         title = f"Approve {number}"
@@ -128,7 +132,9 @@ def finish_to_next(product: Product, api: MessagesApi, repeat: int) -> None:
     )
 
 
-def overhead_per_turn(product: Product, api: MessagesApi, repeat: int) -> None:
+def overhead_per_turn(
+    product: Product, api: MessagesApi, repeat: int, number_of_turns: int
+) -> None:
     """From a reply of the model to the next request: a trivial shell call, journal and sandbox included.
 
     While a model thinks, the next command's sandbox is made. Beside one that answers at once it is made in
@@ -137,24 +143,26 @@ def overhead_per_turn(product: Product, api: MessagesApi, repeat: int) -> None:
     for thought in (THOUGHT_SECONDS, 0.0):
         seconds, whole = [], []
         for number in range(max(repeat // 5, 1)):
-            starts, ends = turns(product, api, f"Overhead {number} {thought}", thought)
+            starts, ends = turns(
+                product, api, f"Overhead {number} {thought}", thought, number_of_turns
+            )
             seconds += [begin - end for begin, end in zip(starts[1:], ends, strict=False)]
-            whole.append(starts[-1] - starts[0] - thought * TURNS)
+            whole.append(starts[-1] - starts[0] - thought * number_of_turns)
         model = f"the model thinks for {thought * 1000:.0f} ms"
         figure(
             f"reply received -> next request (bash true), {model}",
             seconds,
             goal="median <= 15 ms, p95 <= 30 ms",
         )
-        figure(f"{TURNS} such turns, less the thoughts", whole, goal="<= 1.0 s")
+        figure(f"{number_of_turns} such turns, less the thoughts", whole, goal="<= 1.0 s")
 
 
 def turns(
-    product: Product, api: MessagesApi, title: str, thought: float
+    product: Product, api: MessagesApi, title: str, thought: float, number: int
 ) -> tuple[list[float], list[float]]:
-    """Do TURNS shell calls, and return when the model was asked and when it had answered."""
+    """Do so many shell calls, and return when the model was asked and when it had answered."""
     # The same call again and again would be taken for an agent that turns in circles.
-    calls = [call("bash", command=f"true {turn}").after(thought) for turn in range(TURNS)]
+    calls = [call("bash", command=f"true {turn}").after(thought) for turn in range(number)]
     api.script(title, [*calls, report("done", "x").after(thought)])
     ref = product.card(KEY, title)["ref"]
     product.queue(ref)

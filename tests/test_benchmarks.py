@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.databases import SHARED
 from tests.product import ROOT
+from tests.warm import SHARED_TEMPLATE
 
 # The smallest round of each, and the start of a line that only a whole round prints.
 ROUNDS = {
@@ -19,8 +21,12 @@ ROUNDS = {
     "redaction": ("", "  of a core"),
     "sandbox": ("2", "for i in"),
     "start": ("--repeat 1 --idle-seconds 0.2 --settle-seconds 0", "second `make run` -> a worker"),
-    "way": ("--repeat 1", "reply received"),
+    "way": ("--repeat 1 --files 40 --turns 3", "reply received"),
     "workspaces": ("--files 40 --rounds 1", "remove_worktree"),
+}
+# What the tests have made ready, and nothing else that they have set.
+ENVIRONMENT = {
+    name: os.environ[name] for name in ("PATH", SHARED, SHARED_TEMPLATE) if name in os.environ
 }
 
 
@@ -42,7 +48,7 @@ def test_a_benchmark_does_a_round(name: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", f"benchmarks.{name}", *arguments.split()],
         cwd=ROOT,
-        env={"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", str(tmp_path))},
+        env=ENVIRONMENT | {"HOME": os.environ.get("HOME", str(tmp_path))},
         capture_output=True,
         text=True,
         check=False,

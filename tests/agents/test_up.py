@@ -17,7 +17,8 @@ import pytest
 from tests.parents import die_with_parent
 from tests.product import ROOT, free_port
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
+# What `up` starts here is the embedded form, with SQLite, whichever database the other tests are on.
+pytestmark = [pytest.mark.process, pytest.mark.one_database, pytest.mark.timeout(300)]
 
 WAIT_SECONDS = 90.0
 STOP_SECONDS = 10.0

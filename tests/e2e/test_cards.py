@@ -131,11 +131,13 @@ def reviewed(product: Product) -> str:
     return ref
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(("width", "height", "scheme"), LOOKS)
 def test_every_screen_of_a_card_is_accessible(
-    tabs: Tabs, reviewed: str, width: int, height: int, scheme: str
+    tabs: Tabs, product: Product, reviewed: str, *, width: int, height: int, scheme: str
 ) -> None:
     found = {}
+    page = tabs.open("/p/BIL/", width=width, height=height, scheme=scheme)
     for path in (
         "/p/BIL/",
         "/p/BIL/cards/new/",
@@ -146,13 +148,14 @@ def test_every_screen_of_a_card_is_accessible(
         f"/cards/{reviewed}/changes/",
         f"/cards/{reviewed}/history/",
     ):
-        page = tabs.open(path, width=width, height=height, scheme=scheme)
+        page.goto(product.url + path)
         if path != "/p/BIL/archive/":
             is_live(page)
         found[path] = faults(page)
     assert {where: what for where, what in found.items() if what} == {}
 
 
+@pytest.mark.one_database
 def test_a_card_opened_on_the_board_brings_its_styles(tabs: Tabs, reviewed: str) -> None:
     page = tabs.open("/p/BIL/")
     is_live(page)

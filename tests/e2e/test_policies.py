@@ -100,6 +100,7 @@ def text_of(page: Page) -> str:
     return page.get_by_label("Policy as YAML").input_value()
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(("width", "height", "scheme"), LOOKS)
 def test_every_page_of_policies_is_accessible(tabs: Tabs, width: int, height: int, scheme: str):
     page = tabs.open("/p/BIL/policy/", width=width, height=height, scheme=scheme)
