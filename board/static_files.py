@@ -42,7 +42,15 @@ class VersionedStorage(StaticFilesStorage):
 
 
 class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]  # it has no types
-    """Serves a file with any version or none; only that of today may be kept."""
+    """Serves a file with any version or none; only that of today may be kept, and only as it was at the start."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._version = version(settings.STATIC_ROOT)
+        self._states = {
+            str(path.relative_to(settings.STATIC_ROOT)): _state(path)
+            for path in settings.STATIC_ROOT.rglob("*")
+        }
 
     def __call__(self, request: HttpRequest) -> Any:
         """Answer with the file, or let the request through."""
@@ -52,7 +60,21 @@ class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]  # it h
         asked, name = found.groups()
         request.path_info = f"/static/{name}"
         response = super().__call__(request)
-        is_served = response.status_code in {200, 206, 304}
-        if is_served and asked == version(settings.STATIC_ROOT) and not self.autorefresh:
-            response.headers["Cache-Control"] = FOR_GOOD
+        if response.status_code in {200, 206, 304}:
+            is_todays = asked == self._version and self._is_unchanged(name)
+            response.headers["Cache-Control"] = FOR_GOOD if is_todays else "no-store"
         return response
+
+    def _is_unchanged(self, name: str) -> bool:
+        return not self.autorefresh and self._states.get(name) == _state(
+            settings.STATIC_ROOT / name
+        )
+
+
+def _state(path: Path) -> tuple[int, int] | None:
+    """Return what another content changes."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size

@@ -10,7 +10,14 @@ from board.actions import audit
 from board.actions.audit import Act
 from board.actions.dependencies import lock_cards, lock_with_dependents, unblock
 from board.actions.errands import end_errand, queue_errand
-from board.actions.placement import Place, at_end, at_place, at_start, column_for
+from board.actions.placement import (
+    Place,
+    at_end,
+    at_place,
+    at_start,
+    column_for,
+    place_for,
+)
 from board.actions.transitions import transition
 from board.errors import TransitionError
 from board.events import Actor, publish
@@ -41,16 +48,12 @@ def begin_merge(
     card: Card, *, by: Actor, user: User | None, place: Place | None = None, op_id: str = ""
 ) -> None:
     """Move the card to merging and queue the errand, inside the caller's transaction."""
-    if place is None:
-        column = column_for(card.project, CardStatus.MERGING)
-        rank = at_end(column, card.number)
-    else:
-        column, rank = place.column, at_place(card, place)
+    place = place or place_for(card.project, CardStatus.MERGING)
     transition(
         card,
         CardStatus.MERGING,
-        column=column,
-        rank=rank,
+        column=place.column,
+        rank=at_place(card, place),
         failure="",
         failure_kind="",
         updated_at=Now(),

@@ -75,8 +75,11 @@ def at_place(card: Card, place: Place) -> str:
 
 
 def lock_columns(ids: Iterable[int]) -> None:
-    """Lock columns in id order: always before cards, and cards before the project."""
-    list(Column.objects.select_for_update().filter(pk__in=sorted(ids)).order_by("pk"))
+    """Lock columns in id order: always before cards, and cards before the project.
+
+    Not against a card's reference to its column, which who holds that card already needs to commit.
+    """
+    list(Column.objects.select_for_update(no_key=True).filter(pk__in=sorted(ids)).order_by("pk"))
 
 
 def check_limit(column: Column, *, card: Card) -> None:

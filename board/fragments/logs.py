@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from django.db.models import Q
 from django.template.loader import render_to_string
 
 from board.ansi import line_element, plain, visible
-from board.fragments.diffs import edit_rows
+from board.fragments.calls import call_step, edited, is_edited, key_of
 from board.fragments.pieces import Op, assemble, place
 from board.fragments.runs import plan_items
 from board.fragments.steps import question_step, step
@@ -20,19 +21,7 @@ from board.templatetags.markup import icon, seconds, since
 
 Data = Mapping[str, Any]
 
-ICONS = {
-    "bash": "terminal",
-    "read_file": "file",
-    "write_file": "pen",
-    "edit_file": "pen",
-    "list_files": "folder",
-    "glob": "search",
-    "grep": "search",
-    "todo_write": "plan",
-    "report_result": "check",
-}
 MAX_RESULT = 16_000  # characters of a result that a page shows; the journal has all
-LONG_COMMAND = 60  # characters that fit the line of a call
 SILENT = {"todo_write"}  # calls that show elsewhere
 
 
@@ -57,16 +46,18 @@ class _Renderer:
         self.run = run
         self.items = items
         asked = {item.data.get("approval") for item in items if item.kind in {"cord", "answer"}}
-        self.questions = (
-            {
-                row.pk: row
-                for row in Approval.objects.select_related("decided_by").filter(
-                    run=run, pk__in=asked
-                )
-            }
-            if asked
-            else {}
+        calls = {item.data.get("call") for item in items if item.kind == "call"}
+        # An edited call is shown as it ran, also where the answer is on a later page of the log.
+        wanted = Q(pk__in=asked) | Q(step__request__id__in=calls, edited_input__isnull=False)
+        rows = (
+            Approval.objects.select_related("decided_by", "step")
+            .filter(wanted, run=run)
+            .order_by("pk")
         )
+        self.questions = {row.pk: row for row in (rows if asked or calls else ())}
+        self.edited = {
+            row.step.request.get("id"): row for row in self.questions.values() if is_edited(row)
+        }
         self.group = 0  # the seq at which the prose began that now goes on
         self.before = ""  # the kind of the item before
 
@@ -120,41 +111,16 @@ class _Renderer:
         return step(f"s{item.seq}", "", body, dot=True)
 
     def call(self, item: LogItem) -> list[Op]:
-        """Begin a tool call: its title, and room for its output, its result and its time."""
-        tool, key = str(item.data.get("tool", "")), _key(item.data)
-        if tool in SILENT:
+        """Begin a tool call."""
+        if str(item.data.get("tool", "")) in SILENT:
             return []
-        given = item.data.get("input") or {}
-        title = str(item.data.get("title") or tool)
-        command = given.get("command") if tool == "bash" else None
-        words = (
-            f'<code class="clip">{visible(str(command))}</code>'
-            if command
-            else f'<span class="clip">{visible(title)}</span>'
-        )
-        is_open = " open" if tool in {"bash", "edit_file"} else ""
-        return [
-            step(
-                f"{key}-step",
-                place(f"{key}-bead", '<span class="pulse" aria-hidden="true"></span>'),
-                f'<details class="tools-fold"{is_open}><summary>{icon("right", "s")}'
-                f"{icon(ICONS.get(tool, 'agent'), 's')}{words}",
-                place(f"{key}-time", since(item.at, "clock"), classes="tool__time"),
-                "</summary>",
-                _edit(given) if tool == "edit_file" else "",
-                _shown_command(command),
-                '<div class="term"><code class="term__body" tabindex="0" role="group"'
-                ' aria-label="Output">',
-                place(f"{key}-out"),
-                place(f"{key}-tail"),
-                place(f"{key}-text"),
-                "</code></div></details>",
-            )
-        ]
+        begun = call_step(item)
+        question = self.edited.get(str(item.data.get("call", "")))
+        return [begun, *edited(question)] if question else [begun]
 
     def output(self, item: LogItem) -> list[Op]:
         """Write to the terminal of a call."""
-        call, key = str(item.data.get("call", "")), _key(item.data)
+        call, key = str(item.data.get("call", "")), key_of(item.data)
         terminal = terminal_before(self.run, call, item.seq)
         terminal, lines, tail = terminal.feed(str(item.data.get("text", "")))
         keep_terminal(self.run, call, item.seq, terminal)
@@ -168,7 +134,7 @@ class _Renderer:
 
     def result(self, item: LogItem) -> list[Op]:
         """End a call: its bead, how long it took, and its text where no output was streamed."""
-        key = _key(item.data)
+        key = key_of(item.data)
         failed = bool(item.data.get("is_error"))
         took = item.data.get("seconds")
         exit_code = (item.data.get("details") or {}).get("exit_code")
@@ -217,7 +183,8 @@ class _Renderer:
         if question is None:
             return []
         key = f"q{question.pk}"
-        return [Op("set", key, key, question_step(question).parts)]
+        shown = Op("set", key, key, question_step(question).parts)
+        return [shown, *edited(question)] if is_edited(question) else [shown]
 
     def check(self, item: LogItem) -> list[Op]:
         """Show one acceptance check that Pullcord ran, not the agent."""
@@ -265,28 +232,6 @@ KINDS: dict[str, Callable[[_Renderer, LogItem], list[Op]]] = {
     "check": _Renderer.check,
     "said": _Renderer.said,
 }
-
-
-def _key(data: Data) -> str:
-    """Return the key of a call; ids come from a model, so only harmless characters stay."""
-    call = str(data.get("call", ""))
-    return (
-        "c"
-        + "".join(sign for sign in call if sign.isascii() and (sign.isalnum() or sign in "_-"))[:80]
-    )
-
-
-def _edit(given: Data) -> str:
-    return edit_rows(
-        str(given.get("path", "")), str(given.get("old", "")), str(given.get("new", ""))
-    )
-
-
-def _shown_command(command: object) -> str:
-    """Return a command of several lines in full; one line is in the summary already."""
-    if not isinstance(command, str) or ("\n" not in command and len(command) < LONG_COMMAND):
-        return ""
-    return f'<code class="command">{visible(command)}</code>'
 
 
 def _exit(data: Data) -> str:

@@ -53,7 +53,7 @@ function hideOwn() {
   for (const mark of document.querySelectorAll(`[data-who="${me}"]`)) mark.hidden = true;
 }
 hideOwn();
-for (const name of ["cord", "put"]) document.addEventListener(`pullcord:${name}`, hideOwn);
+for (const name of ["cord", "put", "lanes"]) document.addEventListener(`pullcord:${name}`, hideOwn);
 
 // That somebody looks at a question is over by itself, also when nothing else happens on the board.
 setInterval(() => {

@@ -362,9 +362,13 @@ def test_output_means_the_same_in_any_batches(running: Run) -> None:
 
 
 def test_a_cord_becomes_its_answer(running: Run, alice: User) -> None:
+    begun = {"call": "toolu_1", "tool": "bash", "input": {"command": "uv add reportlab"}}
+    log(running, ("call", begun))
     question = ask(running)
-    asked = list(LogItem.objects.filter(run=running))
-    assert "Approve once" in fragments.log_html(running, asked)
+    asked = list(LogItem.objects.filter(run=running).order_by("seq"))
+    before = fragments.log_html(running, asked)
+    assert "Approve once" in before
+    assert '-words">uv add reportlab</code>' in before
     approvals.decide(
         question,  # type: ignore[arg-type]
         by=alice,
@@ -377,6 +381,38 @@ def test_a_cord_becomes_its_answer(running: Run, alice: User) -> None:
     assert "Approve once" not in html
     assert "Alice changed it to <code>uv add fpdf2</code> and approved it once" in html
     assert "That one" in html
+    # The call is shown as it ran, also by a browser that had it before, and on a page without the answer.
+    title = '-words">uv add fpdf2</code>'
+    for shown in (html, fragments.log_html(running, asked[:1])):
+        assert title in shown
+        assert shown.count(">edited<") == 1
+    answer = LogItem.objects.filter(run=running).order_by("seq")[len(asked) :]
+    told = [str(op["html"]) for op in fragments.render_log(running, list(answer))]
+    assert [text for text in told if title in text]
+    assert [text for text in told if ">edited<" in text]
+
+
+def test_an_edit_that_a_person_changed_is_shown_as_it_ran(running: Run, alice: User) -> None:
+    given = {"path": "a.py", "old": "one", "new": "two"}
+    log(
+        running,
+        ("call", {"call": "toolu_1", "tool": "edit_file", "input": given, "title": "Edit a.py"}),
+    )
+    question = ask(running)
+    Approval.objects.update(tool="edit_file", input=given)
+    question.refresh_from_db()  # type: ignore[attr-defined]
+    approvals.decide(
+        question,  # type: ignore[arg-type]
+        by=alice,
+        role=Role.OWNER,
+        approve=True,
+        edited_input=given | {"path": "b.py", "new": "three"},
+    )
+    html = fragments.log_html(running, list(LogItem.objects.filter(run=running).order_by("seq")))
+    assert "edit_file b.py" in html
+    assert "three" in html
+    assert "two" not in html
+    assert html.count(">edited<") == 1
 
 
 def test_an_edit_is_shown_as_a_diff(running: Run) -> None:
