@@ -1,13 +1,13 @@
 """A style or script is asked for once, and never an old one for a new one."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings as ours
 from django.http import HttpResponse
 from django.templatetags.static import static
 from django.test import Client, RequestFactory
-from pytest_django.fixtures import SettingsWrapper
 
 from board.static_files import FOR_GOOD, StaticFilesMiddleware, version
 
@@ -33,9 +33,7 @@ def test_what_is_asked_for_by_another_version_is_served_and_not_kept(client: Cli
     assert control(client, "/static/css/base.css") == "max-age=0, public"
 
 
-def test_what_was_written_after_the_start_is_not_kept(
-    settings: SettingsWrapper, tmp_path: Path
-) -> None:
+def test_what_was_written_after_the_start_is_not_kept(settings: Any, tmp_path: Path) -> None:
     sheet = tmp_path / "a.css"
     sheet.write_text("@layer a;")
     settings.STATIC_ROOT = tmp_path
