@@ -19,7 +19,9 @@ POSTGRES = (
     """SELECT 'trigger ' || tgname, pg_get_triggerdef(oid) FROM pg_trigger
         WHERE tgrelid::regclass::text LIKE 'board%' AND NOT tgisinternal""",
 )
-SQLITE = "SELECT type || ' ' || name, sql FROM sqlite_master WHERE tbl_name LIKE 'board%' AND sql <> ''"
+SQLITE = (
+    "SELECT type || ' ' || name, sql FROM sqlite_master WHERE tbl_name LIKE 'board%' AND sql <> ''"
+)
 
 
 def describe(connection: Any) -> dict[str, Any]:
@@ -70,7 +72,9 @@ def main() -> None:
             {
                 "schema": describe(connection),
                 "grants": list(apps.get_model("board", "Grant").objects.values("tool", "input")),
-                "head": list(apps.get_model("board", "AuditHead").objects.values("pk", "number", "hash")),
+                "head": list(
+                    apps.get_model("board", "AuditHead").objects.values("pk", "number", "hash")
+                ),
             }
         )
     )

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.e2e.browser import LOOKS, SIGN_IN, Tabs, faults, wait_until
 from tests.product import Product
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.browser, pytest.mark.one_database, pytest.mark.timeout(400)]
 
 # Alice owns the project, Bob and Carol are members.
 WORLD = (
@@ -102,7 +102,6 @@ def question(page: Page, number: int) -> Any:
     return page.locator(f"#question-{number}")
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(("width", "height", "scheme"), LOOKS)
 def test_every_screen_of_approvals_is_accessible(
     tabs: Tabs, product: Product, world: dict[str, Any], *, width: int, height: int, scheme: str

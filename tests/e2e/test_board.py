@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from tests.e2e.browser import Tabs, is_live, sessions
 from tests.product import Product
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.browser, pytest.mark.one_database, pytest.mark.timeout(180)]
 
 PATIENCE = 15.0  # seconds for the browser of a busy machine
 

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.e2e.browser import LOOKS, SIGN_IN, Tabs, faults
 from tests.product import Product
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.browser, pytest.mark.one_database, pytest.mark.timeout(400)]
 
 WORLD = (
     SIGN_IN
@@ -100,7 +100,6 @@ def text_of(page: Page) -> str:
     return page.get_by_label("Policy as YAML").input_value()
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(("width", "height", "scheme"), LOOKS)
 def test_every_page_of_policies_is_accessible(tabs: Tabs, width: int, height: int, scheme: str):
     page = tabs.open("/p/BIL/policy/", width=width, height=height, scheme=scheme)
