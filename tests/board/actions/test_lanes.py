@@ -1,12 +1,15 @@
 """Moving cards: places, other lanes, refusals, and people who drop at the same moment."""
 
+import threading
 from itertools import product
 
 import pytest
+from django.db import transaction
 
 from board.actions import projects
+from board.actions.dependencies import lock_cards
 from board.actions.lanes import move_card
-from board.actions.placement import Place
+from board.actions.placement import Place, lock_columns
 from board.errors import TransitionError, ValidationError
 from board.models import Card, Column, Event
 from board.states import LANE_OF, CardStatus, Lane
@@ -136,3 +139,28 @@ def test_people_who_drop_into_one_gap_at_the_same_moment_all_find_a_place(new_ca
     assert answers == [None] * 4
     order = titles("backlog")
     assert (order[0], order[-1], sorted(order[1:-1])) == ("a", "b", list("cdef"))
+
+
+@pytest.mark.postgres
+@pytest.mark.django_db(transaction=True)
+def test_who_holds_a_card_that_enters_a_column_commits_while_another_holds_the_column(
+    new_card, project
+):
+    card, review = load(new_card("a")), column(project, Lane.REVIEW)
+    has_card, has_column = threading.Event(), threading.Event()
+
+    def enter() -> None:
+        with transaction.atomic():
+            Card.objects.filter(pk=card.pk).update(column=review)
+            has_card.set()
+            assert has_column.wait(10)
+
+    def wait_for_the_card() -> int:
+        with transaction.atomic():
+            assert has_card.wait(10)
+            lock_columns({review.pk})
+            has_column.set()
+            (locked,) = lock_cards([card.pk])  # until the other has committed
+            return locked.column_id
+
+    assert at_once(enter, wait_for_the_card) == [None, review.pk]
