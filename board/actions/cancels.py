@@ -1,14 +1,17 @@
 """Cancelling a card, with or without an agent at work on it."""
 
 from django.db import transaction
+from django.db.models import F
+from django.db.models.functions import Now
 
-from board import events
+from board import events, signals
 from board.actions.cards import enter_cancelled
 from board.actions.dependencies import lock_cards
-from board.actions.runs import cancel_idle_run, request_cancel
+from board.actions.runs import cancel_questions
+from board.actions.transitions import transition
 from board.events import Actor, publish
-from board.models import Card, User
-from board.states import HELD, CardStatus
+from board.models import Card, Run, User
+from board.states import HELD, CardStatus, RunStatus
 
 
 def cancel_card(card: Card, *, by: User, op_id: str = "") -> None:
@@ -30,3 +33,25 @@ def cancel_card(card: Card, *, by: User, op_id: str = "") -> None:
                 return
             cancel_idle_run(run, by=by)
         enter_cancelled(card, by=actor, op_id=op_id)
+
+
+def request_cancel(run: Run, *, by: User) -> None:
+    """Tell the worker that holds the run to stop. Inside the caller's transaction."""
+    Run.objects.filter(pk=run.pk, cancel_requested_at__isnull=True).update(
+        cancel_requested_at=Now(), cancelled_by=by
+    )
+    Card.objects.filter(pk=run.card_id).update(rev=F("rev") + 1)
+    signals.announce(signals.run_cancel_requested, run_id=run.pk)
+
+
+def cancel_idle_run(run: Run, *, by: User) -> None:
+    """Cancel a run that no worker holds. Inside the caller's transaction."""
+    transition(
+        run,
+        RunStatus.CANCELLED,
+        holding=run.fence,
+        cancelled_by=by,
+        cancel_requested_at=Now(),
+        ended_at=Now(),
+    )
+    cancel_questions(run)

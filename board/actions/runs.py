@@ -16,7 +16,7 @@ from board.actions.placement import at_end, column_for
 from board.actions.transitions import transition
 from board.errors import LeaseLostError, TransitionError
 from board.events import Actor, publish
-from board.models import Approval, Card, Run, Step, User
+from board.models import Approval, Card, Run, Step
 from board.states import (
     HELD,
     ApprovalStatus,
@@ -219,28 +219,6 @@ def _cancel(card: Card, run: Run, fence: int, *, active_seconds: float, **outcom
     )
     cancel_questions(run)
     enter_cancelled(card, by=canceller(run))
-
-
-def request_cancel(run: Run, *, by: User) -> None:
-    """Tell the worker that holds the run to stop. Inside the caller's transaction."""
-    Run.objects.filter(pk=run.pk, cancel_requested_at__isnull=True).update(
-        cancel_requested_at=Now(), cancelled_by=by
-    )
-    Card.objects.filter(pk=run.card_id).update(rev=F("rev") + 1)
-    signals.announce(signals.run_cancel_requested, run_id=run.pk)
-
-
-def cancel_idle_run(run: Run, *, by: User) -> None:
-    """Cancel a run that no worker holds. Inside the caller's transaction."""
-    transition(
-        run,
-        RunStatus.CANCELLED,
-        holding=run.fence,
-        cancelled_by=by,
-        cancel_requested_at=Now(),
-        ended_at=Now(),
-    )
-    cancel_questions(run)
 
 
 def make_ready(run: Run, *, by: Actor, reason: str = "") -> None:

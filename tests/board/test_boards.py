@@ -9,7 +9,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from board.actions import archiving, runs
+from board.actions import archiving, cancels, runs
 from board.fragments import board_cards
 from board.models import Card, Column, Project, Run, User
 from board.ranks import rank_between
@@ -108,7 +108,7 @@ def test_a_card_that_leaves_its_column_while_the_page_is_made_does_not_cut_the_c
     read = board_cards
 
     def moved_meanwhile(*args: Any, **options: Any) -> Any:
-        runs.request_cancel(running, by=alice)
+        cancels.request_cancel(running, by=alice)
         runs.end_cancelled(running.pk, running.fence, active_seconds=1.0)
         return read(*args, **options)
 
