@@ -109,7 +109,7 @@ def test_the_harmless_lines_of_the_corpus_ask_nobody(
 def _step(line: dict[str, Any]) -> Step:
     """The call, in the run's own worktree instead of the corpus's."""
     given = {
-        name: value.replace("/work/wt/card-17", "{workspace}")
+        name: value.replace("/code/wt/card-17", "{workspace}")
         for name, value in line["input"].items()
     }
     return Step(line["tool"], given)

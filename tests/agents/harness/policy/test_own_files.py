@@ -39,8 +39,8 @@ def test_what_is_in_the_image_cannot_be_looked_at_and_asks(tmp_path: Path, sandb
 
 
 def test_a_link_out_of_the_worktree_is_followed(tmp_path: Path) -> None:
-    (tmp_path / "work").mkdir()
-    (tmp_path / "work/link").symlink_to("/etc/shadow")
-    files = OwnFiles(kept=(tmp_path / "work",))
-    assert files.real(f"{tmp_path}/work/link") == "/etc/shadow"
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree/link").symlink_to("/etc/shadow")
+    files = OwnFiles(kept=(tmp_path / "tree",))
+    assert files.real(f"{tmp_path}/tree/link") == "/etc/shadow"
     assert files.real("/usr/../etc/x") == "/etc/x"

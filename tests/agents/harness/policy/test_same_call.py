@@ -7,7 +7,7 @@ from agents.harness.policy.decide import decide
 from agents.harness.policy.rules import Policy
 from agents.harness.ports import Tier, ToolCall
 
-CONTEXT = "workspace=/work/wt/card-17 repo=/work/repo scratch=/tmp sandbox=on"
+CONTEXT = "workspace=/code/wt/card-17 repo=/code/repo scratch=/tmp sandbox=on"
 FILES = {"x.sh": "ls\n", "y.txt": "rm -rf src\n", "self.sh": "ls\ncp y.txt self.sh\nls\n"}
 
 
